@@ -37,7 +37,7 @@ from stored import StoredRun, StoredStudy
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input
-from moses_compat.jobs.augmenting.word_table import read_words
+from moses_compat.jobs.augmented_tables import read_words
 from moses_compat.tables.blocks import TableScan
 from phrasetool.augment.evidence import EVIDENCE
 from phrasetool.augment.relatives import shared_beginning

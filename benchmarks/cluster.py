@@ -17,7 +17,7 @@ from pathlib import Path
 from measuring import COMMAND, WORK, alternate, compile_kernels, model, reference, report, summary
 
 from moses_compat.files.streams import Input
-from moses_compat.jobs.parts.part_folder import split_table
+from moses_compat.jobs.table_parts import split_table
 
 COPIES = 6
 PART_ENTRIES = 500_000

@@ -21,8 +21,8 @@ from measuring import ROOT, WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best_lists import read_n_best
-from moses_compat.jobs.reranking.rerank import FeaturedList, chosen_lines, read_references, tune_weights
-from moses_compat.jobs.reranking.rescore import SourceText
+from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
+from moses_compat.jobs.rescore import SourceText
 from phrasetool.models.neural import NeuralModel
 from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate

@@ -39,12 +39,12 @@ _SEARCH = ("--search", "cube", "--pop-limit", "100", "--nbest", "20")
 _SWITCH = """
 import sys
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.jobs import annotate_tables, prune, prune_measures, prune_tables
+from moses_compat.jobs import annotate, prune, prune_measures, prune_tables
 from moses_compat.measures.model_fit import FitCheck
 from phrasetool_cli.main import main
 if sys.argv.pop(1) == "without":
     FitCheck.look = lambda self, table, model, raws: raws
-    for job in (annotate_tables, prune_measures, prune_tables):
+    for job in (annotate, prune_measures, prune_tables):
         job.check_plausible = lambda *arguments: None
     order = prune.SourceOrder
     prune.SourceOrder = lambda source, scan, needed: order(source, scan, needed=False)

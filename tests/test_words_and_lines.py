@@ -38,7 +38,7 @@ ALLOWED = {
 READ_AS_TEXT = {
     "phrasetool.kernels.building": 1, "phrasetool.models.storage": 1, "phrasetool.text_encoders.folder_safety": 1,
     "phrasetool.text_encoders.vector_store": 1, "phrasetool.experiments.report.pages": 1,
-    "moses_compat.jobs.parts.part_folder": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
+    "moses_compat.jobs.table_parts": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
     "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,
     "moses_compat.experiments.outputs": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.demo.steps": 5,
     "phrasetool_cli.standard_streams": 1,

@@ -11,7 +11,7 @@ from moses_compat.corpora.tagged_text import read_tagged_text
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.engine.eflomal_priors import read_priors
 from moses_compat.files.streams import Input
-from moses_compat.jobs.mining.mined_pairs import read_gold, read_mined
+from moses_compat.jobs.mine import read_gold, read_mined
 from phrasetool.errors import PhraseToolError
 from phrasetool.smt.aligning.alignments import symmetrise
 from tests.toy_treebanks import conllu, toy_sentences

@@ -17,7 +17,7 @@ from moses_compat.experiments.ladder_plan import TESTS, plan_ladder
 from moses_compat.experiments.text_sets import ExperimentTexts, text_lines, write_pair
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
-from moses_compat.jobs.reranking.rescore import SourceText, check_fit, load_directed
+from moses_compat.jobs.rescore import SourceText, check_fit, load_directed
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame

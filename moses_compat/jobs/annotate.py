@@ -1,14 +1,28 @@
-"""Append columns to a phrase table: similarities, and probabilities by forced decoding and by smoothing."""
+"""Append score columns to a phrase table: similarities, and probabilities by forced decoding and by smoothing.
+
+`annotate` works from files to files: the table, and the moses.ini that uses its new columns.  Both appear, or none; the
+ini is renamed last, so that its name appears only next to its table's.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from moses_compat.files.checks import check_readable
+from moses_compat.files.finished_work import FinishedWork, forget_finished, settings_of
+from moses_compat.files.names import is_stream
 from moses_compat.files.streams import Input, Output
+from moses_compat.ini.editing import with_relative_paths, with_table_file
+from moses_compat.ini.lines import FeatureLine
+from moses_compat.ini.moses_ini import ENCODING, MosesIni
+from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
+from moses_compat.ini.tables import check_table, find_table
 from moses_compat.lines.insert_scores import (
     DIRECT_COLUMN,
     INVERSE_COLUMN,
@@ -19,21 +33,31 @@ from moses_compat.lines.insert_scores import (
     scale_logarithms,
     scale_similarities,
 )
+from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.entry_reader import EntryReader, ReadBlock
+from moses_compat.measures.likelihood_request import LikelihoodRequest
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
+from moses_compat.measures.neural.part_folders import finishing, parts_beside
+from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.measures.smoothed import SmoothedProbabilities
+from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.parser import LineScan
+from moses_compat.tables.plausible import check_plausible
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
+from phrasetool.models.bilingual import CPU
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.scoring.candidate_softmax import candidate_probabilities
 from phrasetool.scoring.forced_probabilities import forced_probabilities
+from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
+    from moses_compat.measures.encoded import EncoderSimilarities
     from phrasetool.text_encoders.encoder_fit import EncoderFit
 
 Made = TypeVar("Made")
@@ -187,3 +211,227 @@ def _written(read: ReadBlock, scale: str) -> tuple[DoubleArray, bool]:
     if read.scores.logarithms:
         return scale_logarithms(values), True
     return scale_similarities(values, scale), False
+
+
+def ini_beside(table: str, ini: str) -> MosesIni:
+    """Read the moses.ini of a table.
+
+    Raises:
+        DataError: the table or the ini cannot be read.
+    """
+    # A table that is not there has no place in an ini either.
+    check_readable(table)
+    return read_moses_ini(ini)
+
+
+@dataclass(frozen=True)
+class IniEdit:
+    """What happens to a moses.ini.
+
+    Attributes:
+        ini: as it is.
+        feature: the table that is annotated.
+        table: what is to come into its place.
+        output: the ini to write.
+        weight: of each new column.
+        relative: whether paths become relative to the folder of the ini to write.
+    """
+
+    ini: MosesIni
+    feature: FeatureLine
+    table: str
+    output: str
+    weight: float = 0.0
+    relative: bool = False
+
+    @classmethod
+    def of(cls, ini: MosesIni, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
+        """Check all that can be wrong with an ini, before any work starts.
+
+        Args:
+            ini: of `table`, or of the table that it was pruned from; see `ini_beside`.
+            table: what is annotated.
+            annotated: what comes of it.
+            output: the ini to write.
+            weight: of each new column.
+
+        Raises:
+            DataError: the table cannot be read, or the ini cannot have more columns for it.
+        """
+        feature = find_table(ini, table)
+        check_table(ini, feature)
+        edit = cls(ini, feature, annotated, output, weight)
+        with Input(table) as source:
+            edit.check(next((block.scores for block in raw_blocks(source, 1 << 16)), -1))
+        return edit
+
+    @property
+    def scores(self) -> int:
+        """How many scores the ini says the table has."""
+        return int(self.feature.arguments.get("num-features", "1"))
+
+    def check(self, scores: int) -> None:
+        """Refuse a table with other than these scores; -1 stands for a table without entries."""
+        if scores not in (-1, self.scores):
+            raise self.ini.error(
+                f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
+                "scores; Moses stops at that",
+                self.feature.line,
+            )
+
+    def write_to(self, out: Output, columns: int) -> None:
+        """Write the ini for so many new columns."""
+        text = with_table_file(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
+        if self.relative:
+            text = with_relative_paths(parse_moses_ini(self.output, text))
+        out.write_text(text.encode(*ENCODING))
+        out.flush()
+
+
+@dataclass(frozen=True)
+class AnnotateRequest:
+    """What is wanted.
+
+    Attributes:
+        table: the phrase table, text or gzip; `-` for standard input.
+        output: where it goes; `-` for standard output.
+        models: folders of models, whose similarities are appended.
+        forced_pairs: pairs of forced decoding, whose probabilities are appended.
+        smoothing: a method of `smoothed`, whose probabilities are appended.
+        scale: how a similarity is written; see `insert_scores`.
+        edit: what happens to a moses.ini, if anything.
+        scan: how the table is read.
+        reading: how translators score pairs, see `phrasetool.neural.likelihood`.
+        encoder: a sentence encoder, whose similarities are appended behind those of the models.
+        resume: whether to keep what is finished beside the output, and to go on from what is there.
+        likelihood: which columns of encoders of syntax; the cosine alone if None.
+        device: where phrases are encoded, see `BilingualModel.scorer`.
+    """
+
+    table: str
+    output: str
+    models: Sequence[str] = ()
+    forced_pairs: str | None = None
+    smoothing: str | None = None
+    scale: str = "exp"
+    edit: IniEdit | None = None
+    scan: TableScan = field(default_factory=TableScan)
+    reading: str = "normalised"
+    encoder: EncoderRequest | None = None
+    resume: bool = False
+    likelihood: LikelihoodRequest | None = None
+    device: str = CPU
+
+    @property
+    def columns(self) -> int:
+        """How many are appended."""
+        return (
+            sum(columns_of_model(folder, self.likelihood) for folder in self.models)
+            + MODEL_COLUMNS * bool(self.encoder)
+            + FORCED_COLUMNS * bool(self.forced_pairs)
+            + SMOOTHED_COLUMNS * bool(self.smoothing)
+        )
+
+
+def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[SimilaritySource] = ()) -> AnnotateCounts:
+    """Write the table with more columns, and the ini if one is wanted.
+
+    Args:
+        request: what is wanted.
+        watch: follows the work.
+        more: sources of similarities besides the models; two columns each behind theirs.
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
+            fit the table or annotated it before.
+        ModelError: a model cannot be loaded.
+        PhraseToolError: a file cannot be written.
+        ValueError: there is nothing to append.
+    """
+    request = replace(request, scan=replace(request.scan, warn=watch.warn))
+    if not is_stream(request.table):
+        with Input(request.table) as source:
+            check_plausible(source, request.scan)
+    checks = [FitCheck(folder, watch, request.scan.force, appended=True, ahead=True) for folder in request.models]
+    counted = [sources_of_model(folder, request.likelihood) for folder in request.models]
+    folders = [parts_beside(request.output, number) for number in range(1, sum(counted) + 1)]
+    parts = iter(folders)
+    models = [
+        source
+        for check, count in zip(checks, counted, strict=True)
+        for source in model_sources(
+            check,
+            request.reading,
+            request.scan.threads,
+            list(itertools.islice(parts, count)),
+            request.likelihood,
+            request.device,
+        )
+    ]
+    encoded = _encoded(request, watch) if request.encoder else None
+    sources: list[SimilaritySource] = [*models, *([encoded] if encoded else []), *more]
+    forced = PairUses.read(request.forced_pairs, say=watch.say) if request.forced_pairs else None
+    smoothed = _smoothed(request, watch) if request.smoothing else None
+    columns = request.columns + MODEL_COLUMNS * len(more)
+    with contextlib.ExitStack() as outputs:
+        outputs.enter_context(finishing(folders))
+        request = replace(request, scan=replace(request.scan, finished=_finished(request, outputs, watch)))
+        if request.edit:
+            request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
+        with (
+            Input(request.table) as source,
+            Output(request.output) as destination,
+            watch.file("annotate", source.size()) as progress,
+        ):
+            # What can be read only once was not looked at before.
+            if is_stream(request.table):
+                check_plausible(source, request.scan)
+            counts = annotate_table(
+                source, destination, sources, replace(request.scan, progress=progress),
+                forced=forced, smoothed=smoothed, scale=request.scale,
+            )  # fmt: skip
+            if request.edit:
+                request.edit.check(counts.scores)
+    forget_finished(request.output)
+    for model in models:
+        if isinstance(model, WindowedScores):
+            counts.too_long += model.too_long
+            watch.say(f"a column is {model.column} by {model.folder}")
+    counts.fits.extend(check.fit for check in checks if check.fit)
+    counts.fits.extend([encoded.fit] if encoded else [])
+    return counts
+
+
+def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Watch) -> FinishedWork | None:
+    """What interrupted work kept, until all outputs are there."""
+    if not request.resume:
+        return None
+    return outputs.enter_context(FinishedWork(request.output, request.table, work_settings(request), watch.say))
+
+
+def work_settings(request: AnnotateRequest) -> dict[str, str]:
+    """What finished work depends on, besides the table; see `FinishedWork`."""
+    scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
+    return settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
+
+
+def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
+    """Read the table for the first time, if its phrases are to be encoded."""
+    # Here: few tables are annotated so.
+    from moses_compat.measures.encoded import encoder_similarities
+
+    assert request.encoder is not None
+    return encoder_similarities(request.encoder, request.table, lambda: Input(request.table), request.scan, watch)
+
+
+def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
+    """Read the table for the first time."""
+    with Input(request.table) as source, watch.file("count", source.size()) as progress:
+        counts = count_table(source, replace(request.scan, progress=progress))
+    check_whole(source.name, counts, request.scan)
+    if counts.statistics.pairs and not counts.statistics.by_count[1]:
+        watch.say(
+            f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"
+        )
+    assert request.smoothing is not None
+    return SmoothedProbabilities(source.name, counts, request.smoothing)

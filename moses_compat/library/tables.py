@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moses_compat.files.streams import Input
-from moses_compat.jobs.annotate import AnnotateCounts
-from moses_compat.jobs.annotate_tables import AnnotateRequest, IniEdit, ini_beside
-from moses_compat.jobs.annotate_tables import annotate as annotate_files
+from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_beside
+from moses_compat.jobs.annotate import annotate as annotate_files
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune as prune_files
 from moses_compat.jobs.sinks import Decisions

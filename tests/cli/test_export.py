@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.commands import run_inside, write
-from tests.moses_compat.jobs.exporting.reading import TABLE, read_map, read_shortlist
+from tests.moses_compat.jobs.export_reading import TABLE, read_map, read_shortlist
 
 
 @pytest.fixture

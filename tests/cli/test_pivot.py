@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.commands import read, run_inside, write
-from tests.moses_compat.jobs.pivoting.toy_legs import reordering_text, table_text, triangle
+from tests.moses_compat.jobs.toy_legs import reordering_text, table_text, triangle
 
 
 @pytest.fixture

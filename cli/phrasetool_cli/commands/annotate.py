@@ -99,7 +99,7 @@ def command(
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
-    from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+    from moses_compat.jobs.annotate import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.progress import TerminalWatch
 
@@ -130,7 +130,7 @@ def command(
     watch = TerminalWatch(quiet)
     if parts:
         # Here: it would be part of every other start.
-        from moses_compat.jobs.parts.part_jobs import annotate_parts
+        from moses_compat.jobs.table_parts import annotate_parts
 
         document(manifest := annotate_parts(request, watch))
         if not quiet:

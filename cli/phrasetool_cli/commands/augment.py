@@ -82,7 +82,7 @@ def command(
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
-    from moses_compat.jobs.augmenting.augment import AugmentRequest, augment
+    from moses_compat.jobs.augment import AugmentRequest, augment
     from moses_compat.tables.blocks import TableScan
 
     output = output or without_ending(table) + ".augmented.gz"

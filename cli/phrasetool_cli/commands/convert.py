@@ -48,8 +48,8 @@ def command(
     document = json_document(json_file, [table], [output])
     if part_entries is not None:
         # Here: it would be part of every other start.
-        from moses_compat.jobs.parts.part_folder import document as part_document
-        from moses_compat.jobs.parts.part_folder import split_table
+        from moses_compat.jobs.table_parts import document as part_document
+        from moses_compat.jobs.table_parts import split_table
 
         with Input(table) as source, TableProgress("convert", source.size(), quiet) as progress:
             manifest = part_document(split_table(source, output, part_entries, progress))

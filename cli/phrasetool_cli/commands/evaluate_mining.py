@@ -47,7 +47,7 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None, qu
     in MINED is right; to ask for it, mine with --retrieval forward and without a threshold.
     """
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.mining.mined_pairs import read_gold, read_mined
+    from moses_compat.jobs.mine import read_gold, read_mined
     from phrasetool.bitext.mining_quality import evaluate_mining
 
     if mined == gold == "-":

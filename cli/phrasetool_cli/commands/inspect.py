@@ -16,7 +16,7 @@ from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.shared.model_views.model_summary import model_summary
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.tagging.supported_tags import SupportReport
+    from moses_compat.jobs.tag_support import SupportReport
 
 _EXAMPLE = """\b
 Example:
@@ -61,7 +61,7 @@ def command(
     from moses_compat.ini.ini_summary import ini_document, ini_lines
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import parse_moses_ini
-    from moses_compat.jobs.tagging.supported_tags import support_document, support_lines
+    from moses_compat.jobs.tag_support import support_document, support_lines
     from moses_compat.tables.inspecting.inspect import inspect_table
     from moses_compat.tables.inspecting.inspect_text import loader_lines, table_document, table_lines
     from moses_compat.tables.inspecting.moses_loaders import verdicts
@@ -105,7 +105,7 @@ def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> Non
 
 
 def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads: int, quiet: bool) -> SupportReport:
-    from moses_compat.jobs.tagging.supported_tags import tag_support
+    from moses_compat.jobs.tag_support import tag_support
     from moses_compat.tables.blocks import TableScan
     from phrasetool.tagger.model import load_tagger
 

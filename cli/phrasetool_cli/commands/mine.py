@@ -19,7 +19,7 @@ from phrasetool_cli.shared.similarity.mining_options import (
 )
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.mining.mine import MinedTexts
+    from moses_compat.jobs.mine import MinedTexts
 
 _EXAMPLE = """\b
 Example:
@@ -57,15 +57,16 @@ def command(
     memory, their vectors on disk.
     """
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.mining.mine import (
+    from moses_compat.jobs.mine import (
         WEIGHTS,
         MiningSettings,
         mine_texts,
         mined_lines,
+        mining_statistics,
+        mining_summary,
         settings_from_gold,
         store_beside,
     )
-    from moses_compat.jobs.mining.mining_report import mining_statistics, mining_summary
 
     if dev_gold is not None and given["threshold"] is not None:
         raise click.UsageError("--threshold and --dev-gold both set the threshold; leave one out")

@@ -17,7 +17,7 @@ from phrasetool_cli.shared.given_options import is_given, refuse_unused
 from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.pivoting.pivot import Similarities
+    from moses_compat.jobs.pivot import Similarities
 
 _COLUMNS = ("ways", "agreement")
 _EXAMPLE = """\b
@@ -79,7 +79,7 @@ def command(
     their mean.  Alignment points are those of the best way, and the counts say how often source, target and pair can be
     expected to be seen.  Tables are sorted (LC_ALL=C), as Moses writes them, and so is what is written.
     """
-    from moses_compat.jobs.pivoting.pivot import PivotRequest, pivot
+    from moses_compat.jobs.pivot import PivotRequest, pivot
     from moses_compat.lines.counts import CountUse
     from moses_compat.tables.blocks import TableScan
     from phrasetool.errors import PhraseToolError

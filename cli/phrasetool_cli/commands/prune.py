@@ -112,7 +112,7 @@ def command(**given: Any) -> None:
 
 def _pruned_parts(request: PruneRequest, watch: TerminalWatch) -> dict[str, Any]:
     """Prune a folder of part files."""
-    from moses_compat.jobs.parts.part_jobs import prune_parts
+    from moses_compat.jobs.table_parts import prune_parts
 
     try:
         return prune_parts(request, watch)

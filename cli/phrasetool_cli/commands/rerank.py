@@ -23,7 +23,7 @@ from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.reranking.rerank import RerankReport
+    from moses_compat.jobs.rerank import RerankReport
 
 _EXAMPLE = """\b
 Example:
@@ -73,7 +73,7 @@ def command(
     """
     from moses_compat.engine.n_best_lists import NBestList, read_n_best
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.reranking.rerank import (
+    from moses_compat.jobs.rerank import (
         RerankWeights,
         check_development_references,
         check_same_features,
@@ -85,7 +85,7 @@ def command(
         tune_weights,
         with_sparse_features_of,
     )
-    from moses_compat.jobs.reranking.rescore import SourceText, load_columns
+    from moses_compat.jobs.rescore import SourceText, load_columns
 
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):

@@ -47,7 +47,7 @@ def command(
     or without; the model is a tagger (`phrasetool train --model tagger`).  The tags are the 17 universal ones; a word
     that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
     """
-    from moses_compat.jobs.tagging.tag_text import tag_text
+    from moses_compat.jobs.tag_text import tag_text
     from phrasetool.tagger.model import load_tagger
 
     check_outputs([text], [output])

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
-from moses_compat.jobs.mining.mined_pairs import COPY
-from moses_compat.jobs.mining.mining_texts import plain_words
+from moses_compat.jobs.mine import COPY, plain_words
 from phrasetool.bitext.pair_judges import Judgements
 from phrasetool.models.parallel import sentence_lengths
 from phrasetool.phrases import Int64Array, Mask

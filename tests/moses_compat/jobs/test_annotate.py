@@ -1,24 +1,29 @@
-"""Annotating a table: the order of columns, and what is counted."""
+"""Annotating a table and its ini: the order of columns, counts, and files that appear together."""
+
+import os
 
 import numpy as np
 import pytest
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.annotate import AnnotateCounts, annotate_table
+from moses_compat.ini.reading import read_moses_ini
+from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, annotate, annotate_table, ini_beside
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, ModelSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
+from phrasetool.watch import Watch
 from tests import naive
 from tests.commands import read, write
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.moses_compat.engine.test_extracted import GOLDEN
+from tests.tables import FAULTY, FAULTY_LINES, INI, TABLES
 
 DATA = TABLES["seven fields"]
 SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
 
 
-def annotate(folder, data, sources, scan=SCANS[0], **options):
+def annotated_table(folder, data, sources, scan=SCANS[0], **options):
     path = write(folder / "t", data)
     with Input(str(path)) as source, Output(str(folder / "out")) as out:
         counts = annotate_table(source, out, sources, scan, **options)
@@ -34,7 +39,7 @@ def test_columns_in_the_order_of_their_sources(tmp_path, scan):
     text = b"".join(b"%s ||| %s ||| %d\n" % (b" ".join(s), b" ".join(t), n) for (s, t), n in pairs.items())
     forced = PairUses.read(str(write(tmp_path / "pairs", text)))
     sources = [ColumnSimilarities(1, 3, "raw"), ColumnSimilarities(0, 1, "raw")]
-    found, counts = annotate(tmp_path, DATA, sources, scan, forced=forced, scale="raw")
+    found, counts = annotated_table(tmp_path, DATA, sources, scan, forced=forced, scale="raw")
     assert naive.cut_columns(found, 6) == DATA
     assert (counts.entries, counts.scores, counts.faulty) == (len(rows), 4, 0)
     assert counts.used == sum(row in pairs for row in rows)
@@ -63,7 +68,7 @@ class Written:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, monkeypatch, threads):
     path, scan = write(tmp_path / "t", DATA), TableScan("keep", threads, 1)
-    whole = annotate(tmp_path, DATA, [ModelSimilarities(model)], scan)[0]
+    whole = annotated_table(tmp_path, DATA, [ModelSimilarities(model)], scan)[0]
     for fits in (True, False):
         out, check = Written(), FitCheck("m", ahead=True)
 
@@ -86,7 +91,7 @@ def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, mo
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 @pytest.mark.parametrize("size", [1, 1 << 20])
 def test_faulty_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
-    found, counts = annotate(tmp_path, FAULTY, [ModelSimilarities(model)], TableScan(on_error, 1, size))
+    found, counts = annotated_table(tmp_path, FAULTY, [ModelSimilarities(model)], TableScan(on_error, 1, size))
     lines = naive.split_lines(FAULTY)
     rows = naive.split_lines(found)
     assert counts.faulty == len(FAULTY_LINES)
@@ -100,14 +105,14 @@ def test_faulty_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
 def test_entries_without_an_opinion_are_those_of_the_first_source(tmp_path, model):
     unknown = b"qqq ||| the ||| 0.5 1\n" * 3 + b"das ||| the ||| 0.5 1\n"
     first, second = ModelSimilarities(model), ColumnSimilarities(0, 1, "raw")
-    assert annotate(tmp_path, unknown, [first, second])[1].without_opinion == 3
-    assert annotate(tmp_path, unknown, [second, first])[1].without_opinion == 0
+    assert annotated_table(tmp_path, unknown, [first, second])[1].without_opinion == 3
+    assert annotated_table(tmp_path, unknown, [second, first])[1].without_opinion == 0
 
 
 def test_progress_is_told_of_every_block(tmp_path):
     told = []
     scan = TableScan(block_bytes=300, progress=lambda *seen: told.append(seen))
-    annotate(tmp_path, DATA, [ColumnSimilarities(0, 1)], scan)
+    annotated_table(tmp_path, DATA, [ColumnSimilarities(0, 1)], scan)
     assert len(told) > 3
     assert told[-1] == (len(DATA), DATA.count(b"\n"))
     assert told == sorted(told)
@@ -115,10 +120,10 @@ def test_progress_is_told_of_every_block(tmp_path):
 
 def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="nothing to append"):
-        annotate(tmp_path, DATA, [])
+        annotated_table(tmp_path, DATA, [])
     forced = PairUses.read(str(write(tmp_path / "pairs", b"a ||| b ||| 1\n")))
     with pytest.raises(DataError, match=r"t:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
-        annotate(tmp_path, FAULTY, [], forced=forced)
+        annotated_table(tmp_path, FAULTY, [], forced=forced)
     assert not (tmp_path / "out").exists()
 
 
@@ -127,3 +132,137 @@ def test_counts_of_blocks_add_up():
     total.add(AnnotateCounts(3, 1, 0, -1, 2))
     total.add(AnnotateCounts(4, 0, 2, 5, 1))
     assert total == AnnotateCounts(7, 1, 2, 5, 3)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A table of four scores beside its ini."""
+    write(tmp_path / "t", DATA)
+    write(tmp_path / "moses.ini", INI.replace("path=t ", f"path={tmp_path / 't'} ").encode())
+    return tmp_path
+
+
+def edit_of(folder, weight=0.25):
+    ini, table, *outputs = (str(folder / name) for name in ("moses.ini", "t", "more.gz", "more.ini"))
+    return IniEdit.of(ini_beside(table, ini), table, *outputs, weight)
+
+
+def request_of(folder, models=(), **options):
+    return AnnotateRequest(str(folder / "t"), str(folder / "more.gz"), [str(model) for model in models], **options)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("models", [0, 1, 2])
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("forced", [False, True])
+def test_the_ini_has_a_weight_for_every_column(folder, model_folder, models, own, forced):
+    if not models + own + forced:
+        with pytest.raises(ValueError, match="nothing to append"):
+            annotate(request_of(folder, edit=edit_of(folder)))
+        assert names(folder) == ["moses.ini", "t"]
+        return
+    pairs = str(write(folder / "pairs", b"das ||| the ||| 2\n" + b"|||".join(DATA.split(b"|||")[:2]) + b"||| 1\n"))
+    request = request_of(
+        folder, [model_folder] * models, forced_pairs=pairs if forced else None, edit=edit_of(folder)
+    )  # fmt: skip
+    assert request.columns == 2 * (models + forced)
+    counts = annotate(request, more=[ColumnSimilarities(1, 3, "raw")] * own)
+    more = 2 * (models + own + forced)
+    assert naive.cut_columns(read(folder / "more.gz"), more) == DATA
+    assert (counts.entries, counts.scores, counts.faulty) == (DATA.count(b"\n"), 4, 0)
+    after = read_moses_ini(str(folder / "more.ini"))
+    (table,) = [feature for feature in after.features if feature.name == "TranslationModel0"]
+    assert table.arguments["num-features"] == str(4 + more)
+    assert after.resolve(table.arguments["path"]) == str(folder / "more.gz")
+    assert after.weights["TranslationModel0"] == [0.1, 0.2, 0.3, 0.4] + [0.25] * more
+    assert after.weights["Distortion0"] == [0.3]
+
+
+def test_own_columns_come_behind_those_of_models(folder, model_folder):
+    own = ColumnSimilarities(1, 3, "raw")
+    annotate(request_of(folder, [model_folder], scale="raw"), more=[own])
+    both = read(folder / "more.gz")
+    annotate(request_of(folder, [model_folder], scale="raw"))
+    assert naive.cut_columns(both, 2) == read(folder / "more.gz")
+    for line in naive.parse_table(both, 8)[0]:
+        assert line.values[6:] == pytest.approx([min(line.values[1], 1), min(line.values[3], 1)], abs=2e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [1, 300, 1 << 20])
+def test_the_scan_changes_no_byte(folder, model_folder, threads, size):
+    annotate(request_of(folder, [model_folder]))
+    once = read(folder / "more.gz")
+    annotate(request_of(folder, [model_folder], scan=TableScan(threads=threads, block_bytes=size)))
+    assert read(folder / "more.gz") == once
+
+
+def test_the_ini_is_renamed_last(folder, model_folder, monkeypatch):
+    renamed = []
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (renamed.append(os.path.basename(b)), rename(a, b))[1])
+    annotate(request_of(folder, [model_folder], edit=edit_of(folder)))
+    assert renamed == ["more.gz", "more.ini"]
+
+
+def test_both_files_or_none(folder, model_folder):
+    edit = edit_of(folder)
+    write(folder / "t", DATA + b"no entry\n")
+    with pytest.raises(DataError, match="t:165: expected at least 3 fields"):
+        annotate(request_of(folder, [model_folder], edit=edit))
+    # The table was another one when the ini was looked at.
+    write(folder / "t", TABLES["lattice"])
+    with pytest.raises(DataError, match="num-features=4, but the entries of the table have 2 scores"):
+        annotate(request_of(folder, [model_folder], edit=edit))
+    assert names(folder) == ["moses.ini", "t"]
+
+
+def test_what_is_wrong_with_an_ini_is_found_before_any_work(folder):
+    write(folder / "t", FAULTY)
+    message = r"moses.ini:5: TranslationModel0 has num-features=4, but the entries of the table have 2 scores"
+    with pytest.raises(DataError, match=message):
+        edit_of(folder)
+    (folder / "t").unlink()
+    with pytest.raises(DataError, match="t: No such file"):
+        edit_of(folder)
+
+
+def test_a_table_without_entries_fits_any_ini(folder, model_folder):
+    write(folder / "t", b"")
+    edit = edit_of(folder)
+    assert edit.scores == 4
+    edit.check(-1)
+    annotate(request_of(folder, [model_folder], edit=edit, scan=TableScan(allow_empty=True)))
+    assert read(folder / "more.gz") == b""
+    assert b"num-features=6" in read(folder / "more.ini")
+
+
+def test_an_ini_for_columns_that_are_told(folder):
+    with Output(str(folder / "more.ini")) as out:
+        edit_of(folder, -0.5).write_to(out, 3)
+    found = read_moses_ini(str(folder / "more.ini"))
+    assert found.weights["TranslationModel0"] == [0.1, 0.2, 0.3, 0.4, -0.5, -0.5, -0.5]
+
+
+class Listening(Watch):
+    def __init__(self):
+        self.said = []
+
+    def say(self, message):
+        self.said.append(message)
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_who_smooths_a_pruned_table_is_told(tmp_path, pruned):
+    """Whoever was seen only once is missing where a table was pruned before."""
+    lines = naive.split_lines(read(GOLDEN / "table.3.gz"))
+    if pruned:
+        lines = [line for line in lines if float(line.split(b"|||")[4].split()[2]) > 1]
+    write(tmp_path / "t", b"".join(lines))
+    watch = Listening()
+    counts = annotate(request_of(tmp_path, smoothing="kneser-ney"), watch)
+    assert counts.entries == len(lines) > 0
+    assert [("no entry of" in text and "was seen only once" in text) for text in watch.said] == [True] * pruned

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+from moses_compat.jobs.annotate import AnnotateRequest, annotate
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.prune_tables import prune
 from moses_compat.measures.encoder_request import EncoderRequest

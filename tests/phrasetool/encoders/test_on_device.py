@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_compat.jobs.annotate_tables import AnnotateRequest, annotate
+from moses_compat.jobs.annotate import AnnotateRequest, annotate
 from phrasetool.encoders import on_device
 from phrasetool.models.storage import save_model
 from phrasetool.phrases import Phrases

@@ -12,7 +12,7 @@ from phrasetool_cli.shared.given_options import is_given
 from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.annotate_tables import IniEdit
+    from moses_compat.jobs.annotate import IniEdit
 
 
 def ini_edit(
@@ -37,7 +37,7 @@ def ini_edit(
         if path == "-":
             raise click.UsageError(f"with --moses-ini, {option} must be a file")
 
-    from moses_compat.jobs.annotate_tables import IniEdit, ini_beside
+    from moses_compat.jobs.annotate import IniEdit, ini_beside
 
     there = ini_beside(table, ini)
     check_outputs([table, ini, *there.paths], [output, ini_output, reordering])

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.annotate import AnnotateCounts
-    from moses_compat.jobs.annotate_tables import AnnotateRequest
+    from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest
 
 
 def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.augmenting.augment import AugmentReport, AugmentRequest
+    from moses_compat.jobs.augment import AugmentReport, AugmentRequest
 
 
 def augment_summary(report: AugmentReport, request: AugmentRequest) -> Iterator[str]:

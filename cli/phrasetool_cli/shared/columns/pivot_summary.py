@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.pivoting.pivot import PivotReport, PivotRequest
+    from moses_compat.jobs.pivot import PivotReport, PivotRequest
 
 
 def pivot_summary(report: PivotReport, request: PivotRequest) -> Iterator[str]:
@@ -16,10 +16,10 @@ def pivot_summary(report: PivotReport, request: PivotRequest) -> Iterator[str]:
         report: what was done.
         request: what was wanted.
     """
-    from moses_compat.jobs.pivoting.meeting_check import told
+    from moses_compat.jobs.pivot import describe_overlap
 
     for (first, second), coverage in zip(request.tables, report.middles, strict=True):
-        yield f"{first}: {told(coverage, second)}"
+        yield f"{first}: {describe_overlap(coverage, second)}"
     yield (
         f"{report.entries:,} entries of {report.sources:,} sources, {report.ways / max(1, report.entries):.1f} ways to "
         "each on average"

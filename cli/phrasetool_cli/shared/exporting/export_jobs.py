@@ -38,21 +38,20 @@ def export(
         named = given.pop("model_folder", None), given.pop("columns", None), given.pop("scale")
         given["similarities"] = _similarities(*named, scan, watch)
     if kind == "bicleaner":
-        from moses_compat.jobs.exporting.bicleaner import DictionaryRequest, export_dictionaries
+        from moses_compat.jobs.bicleaner_dictionaries import DictionaryRequest, export_dictionaries
 
         made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **given), watch)
         return made.as_dict(), dictionary_summary(made)
     if kind == "lexicon":
-        from moses_compat.jobs.exporting.term_lexicon import LexiconRequest, export_lexicon
+        from moses_compat.jobs.term_lexicon import LexiconRequest, export_lexicon
         from moses_compat.lines.counts import CountUse
 
         by_count = given.pop("by_count", "")
         given["count_use"] = CountUse(by_count) if by_count else None
         lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **given), watch)
         return lexicon.as_dict(), lexicon_summary(lexicon)
-    from moses_compat.jobs.exporting.candidate_lists import MapWriter, export_candidates
-    from moses_compat.jobs.exporting.marian_shortlist import ShortlistWriter
-    from moses_compat.jobs.exporting.request import CandidateRequest
+    from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, export_candidates
+    from moses_compat.jobs.marian_shortlist import ShortlistWriter
 
     shortlist, binary = kind == "shortlist", given.pop("form", None) == "binary"
     longest = {"longest": 1} if shortlist else {}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.exporting.bicleaner import DictionaryReport
-    from moses_compat.jobs.exporting.request import CandidateReport
-    from moses_compat.jobs.exporting.term_lexicon import LexiconReport
+    from moses_compat.jobs.bicleaner_dictionaries import DictionaryReport
+    from moses_compat.jobs.candidate_lists import CandidateReport
+    from moses_compat.jobs.term_lexicon import LexiconReport
 
 
 def candidate_summary(report: CandidateReport) -> Iterator[str]:

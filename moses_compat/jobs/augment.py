@@ -1,0 +1,339 @@
+"""Add entries to a phrase table for words of texts that the table has no entry for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.engine.development_check import FORM, LEAST_COVERAGE
+from moses_compat.files.names import display_name
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.annotate import IniEdit
+from moses_compat.jobs.augmented_tables import (
+    TEXT,
+    WordTable,
+    phrase_lines,
+    read_words,
+    reordering_lines,
+    word_orientations,
+    words_of,
+    write_augmented,
+)
+from moses_compat.lines.tokens import table_fault
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
+from moses_compat.tables.sorted_copy import open_table
+from phrasetool.augment.augmenter import Augmenter, NewEntry
+from phrasetool.augment.evidence import EVIDENCE
+from phrasetool.augment.scripts import has_letter
+from phrasetool.augment.sources_of_evidence import learn_augmenter
+from phrasetool.errors import DataError
+from phrasetool.phrases import FloatArray
+from phrasetool.text_splitting import split_words
+from phrasetool.watch import NOBODY, Watch
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """What a source of evidence gave.
+
+    Attributes:
+        words, tokens: unknown ones that it proposed something for.
+        right: tokens for which one of its proposals stands in the reference; None without references.
+        trust: share of its first proposals that were right, for known words taken for unknown.
+    """
+
+    words: int
+    tokens: int
+    right: int | None
+    trust: float
+
+
+def report_sources(
+    augmenter: Augmenter, new: Mapping[str, Sequence[NewEntry]], unknown: Mapping[str, int],
+    sentences: Sequence[Sequence[tuple[Sequence[str], set[str]]]],
+) -> tuple[dict[str, SourceReport], tuple[int, int] | None]:  # fmt: skip
+    """Count.
+
+    Args:
+        augmenter: what made the entries.
+        new: word -> its entries.
+        unknown: word -> how often it stands in the texts.
+        sentences: of each text with a reference, the words of every sentence and those of its reference.
+
+    Returns:
+        Name of a source -> what it gave; and for how many tokens some new entry stands in the reference, and the first
+        does, or None without references.
+    """
+    some = first = 0
+    right: Counter[int] = Counter()
+    for text in sentences:
+        for words, reference in text:
+            for word in unknown.keys() & set(words):
+                count = words.count(word)
+                found = new.get(word, ())
+                good = [entry for entry in found if set(split_words(entry.target)) <= reference]
+                some += count * bool(good)
+                first += count * (bool(good) and good[0] is found[0])
+                for number in {number for entry in good for number in entry.sources}:
+                    right[number] += count
+    sources = {}
+    for number, source in enumerate(augmenter.evidence):
+        proposed = [word for word, found in new.items() if any(number in entry.sources for entry in found)]
+        sources[source.name] = SourceReport(
+            len(proposed), sum(unknown[word] for word in proposed), right[number] if sentences else None,
+            augmenter.trusts[source.name].first,
+        )  # fmt: skip
+    return sources, (some, first) if sentences else None
+
+
+_DIMENSION = 100
+# Words that are named of those that are left out.
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class AugmentRequest:
+    """What is wanted.
+
+    Attributes:
+        table: a phrase table with the four scores of Moses' training; a file, as it is read twice.
+        output: where the table with more entries goes.
+        texts: whose words are to have entries; tokenised as the table.
+        references: of the texts, where there are some, to say how good the new entries are.
+        evidence: sources of it, of `EVIDENCE`.
+        reordering_table, reordering_out: a table that gets the same entries, and where it goes.
+        monolingual: text of the source language, to see which words are used alike.
+        edit: what happens to a moses.ini, if anything.
+        entries_out: where the new entries are listed, if anywhere.
+        scan: how the tables are read.
+        sort: whether they are sorted first.
+        seed: of the words that are learnt from, and of word vectors.
+        rare: words of the texts that were seen at most so often in training get more entries.
+    """
+
+    table: str
+    output: str
+    texts: Sequence[str]
+    references: Sequence[str] = ()
+    evidence: Sequence[str] = EVIDENCE
+    reordering_table: str | None = None
+    reordering_out: str | None = None
+    monolingual: Sequence[str] = ()
+    edit: IniEdit | None = None
+    entries_out: str | None = None
+    scan: TableScan = field(default_factory=TableScan)
+    sort: bool = False
+    seed: int = 1
+    rare: int = 0
+
+    def __post_init__(self) -> None:
+        if self.references and len(self.references) != len(self.texts):
+            raise ValueError(f"{len(self.texts)} texts, but {len(self.references)} references")
+        if (self.reordering_table is None) != (self.reordering_out is None):
+            raise ValueError("a reordering table to read and one to write need each other")
+
+
+@dataclass(frozen=True)
+class RareWords:
+    """What words got that had entries already, but few.
+
+    Attributes:
+        words, tokens: rare ones of the texts.
+        translated: words that have more entries now.
+        entries: new ones.
+        right: tokens for which some new entry stands in the reference; None without references.
+    """
+
+    words: int
+    tokens: int
+    translated: int
+    entries: int
+    right: int | None
+
+
+@dataclass(frozen=True)
+class AugmentReport:
+    """What was done.
+
+    Attributes:
+        lines: of the table before.
+        words, tokens: unknown ones of the texts.
+        translated: words that have entries now.
+        entries: their new ones.
+        columns: scores more than before: 0 if the table had its flags.
+        sources: name -> what each source of evidence gave.
+        right: tokens for which some new entry stands in the reference, and those for which the first does; None without
+            references.
+        rare: what rare words got; None if they were to get nothing.
+    """
+
+    lines: int
+    words: int
+    tokens: int
+    translated: int
+    entries: int
+    columns: int
+    sources: Mapping[str, SourceReport]
+    right: tuple[int, int] | None
+    rare: RareWords | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        found = asdict(self)
+        some, first = found.pop("right") or (None, None)
+        return {**found, "right": some, "best_right": first}
+
+
+def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
+    """Write the table with entries for unknown words, and the ini if one is wanted.
+
+    Raises:
+        DataError: a file is damaged, a table is not sorted or has too few scores, a reference has other lines than its
+            text, or a text is of another language.
+        PhraseToolError: a file cannot be written.
+        ValueError: an unknown source of evidence.
+    """
+    scan = replace(request.scan, warn=watch.warn)
+    sentences = [_sentences(*both) for both in zip(request.texts, request.references, strict=False)]
+    with Input(request.table) as source, watch.file("words", source.size()) as progress:
+        check_plausible(source, scan)
+        table = read_words(source, len(request.evidence), replace(scan, progress=progress), request.rare)
+    if table.uncounted:
+        words = "1 word" if table.uncounted == 1 else f"{table.uncounted:,} words"
+        watch.say(f"{request.table}: {words} of the table have no count c(s), and count as seen once")
+    unknown, rare = _words_to_translate(request, table, scan, watch)
+    vectors = _vectors(request, table, scan, watch)
+    augmenter = learn_augmenter(table.entries, request.evidence, vectors, request.seed)
+    new: dict[str, Sequence[NewEntry]] = {}
+    with watch.items("translate", len(unknown) + len(rare), "word") as tick:
+        for word in sorted([*unknown, *rare]):
+            found = augmenter.entries(word, table.rare.get(word, ()))
+            if fitting := [entry for entry in found if _fits(entry.target)]:
+                new[word] = fitting
+            tick(1)
+    columns = 0 if table.augmented else len(request.evidence)
+    lines = _write(request, table.known, new, columns, scan, watch)
+    more = {word: new.pop(word) for word in rare if word in new}
+    sources, right = report_sources(augmenter, new, unknown, sentences)
+    report = AugmentReport(lines, len(unknown), unknown.total(), len(new), _count(new), columns, sources, right)
+    if not request.rare:
+        return report
+    _, good = report_sources(augmenter, more, rare, sentences)
+    return replace(report, rare=RareWords(
+        len(rare), rare.total(), len(more), _count(more), good[0] if good else None
+    ))  # fmt: skip
+
+
+def _count(new: Mapping[str, Sequence[NewEntry]]) -> int:
+    """Of entries."""
+    return sum(map(len, new.values()))
+
+
+def _words_to_translate(
+    request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch
+) -> tuple[Counter[str], Counter[str]]:
+    """The words of the texts that have no entries, and those that are rare, and how often they are there."""
+    found: Counter[str] = Counter()
+    seldom: Counter[str] = Counter()
+    for path in request.texts:
+        words, sentences = words_of(path)
+        unknown = Counter({word: count for word, count in words.items() if word not in table.known})
+        share = 1 - unknown.total() / max(1, words.total())
+        # Of a list of words, all may be unknown.
+        if sentences and share < LEAST_COVERAGE:
+            known = f"only {100 * share:.0f}% of its {words.total():,} tokens have an entry in {request.table}"
+            message = f"{known}; expected {FORM}"
+            scan.refuse(DataError(display_name(path), message, remedy="go on"))
+        found += unknown
+        seldom += Counter({word: count for word, count in words.items() if word in table.rare})
+    wanted = [Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (found, seldom)]
+    faulty = sorted({word for one in wanted for word in one if not _fits(word)})
+    if faulty:
+        shown = ", ".join(faulty[:_SHOWN]) + (", ..." if len(faulty) > _SHOWN else "")
+        number = "1 word" if len(faulty) == 1 else f"{len(faulty):,} words"
+        watch.say(f"{number} with | or in brackets cannot be in a table, and stay unknown: {shown}")
+    for counts in wanted:
+        for word in faulty:
+            del counts[word]
+    return wanted[0], wanted[1]
+
+
+def _fits(phrase: str) -> bool:
+    """Whether words can be a side of an entry: bars part the fields of a table, and factors."""
+    return "|" not in phrase and not any(table_fault(word) for word in phrase.encode(*TEXT).split(b" "))
+
+
+def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch) -> dict[str, FloatArray] | None:
+    """Vectors of the words of the monolingual text and of the texts.
+
+    Raises:
+        DataError: no word of the monolingual text has an entry in the table.
+    """
+    if not request.monolingual:
+        return None
+    from phrasetool.embeddings.fasttext import train_fasttext
+
+    watch.say("learning word vectors")
+    own, others = (
+        [split_words(line.encode(*TEXT)) for path in paths for line in read_text_lines(path)]
+        for paths in (request.monolingual, request.texts)
+    )
+    text = [*own, *others]
+    if not any(word.decode(*TEXT) in table.known for words in own for word in words):
+        message = f"none of its words has an entry in {request.table}; expected text of the table's source language"
+        scan.refuse(DataError(", ".join(map(display_name, request.monolingual)), message, remedy="go on"))
+    found = train_fasttext(text, _DIMENSION, request.seed)
+    return {word.decode(*TEXT): vector for word, vector in found.items()}
+
+
+def _write(
+    request: AugmentRequest, known: Collection[str], new: Mapping[str, Sequence[NewEntry]], columns: int,
+    scan: TableScan, watch: Watch,
+) -> int:  # fmt: skip
+    """Write all files; how many lines the table had."""
+    with contextlib.ExitStack() as outputs:
+        if request.edit:
+            request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
+        if request.entries_out:
+            _list_entries(outputs.enter_context(Output(request.entries_out)), new, request.evidence)
+        if request.reordering_table and request.reordering_out:
+            beside = outputs.enter_context(Output(request.reordering_out))
+            _write_reordering(request, request.reordering_table, beside, known, new, scan, watch)
+        table = open_table(request.table, request.output, scan, watch, "augment", sort=request.sort)
+        with table as (source, followed), Output(request.output) as output:
+            form = phrase_lines(new, len(request.evidence), columns > 0)
+            return write_augmented(source, output, new, form, columns, followed)
+
+
+def _write_reordering(
+    request: AugmentRequest, path: str, output: Output, known: Collection[str],
+    new: Mapping[str, Sequence[NewEntry]], scan: TableScan, watch: Watch,
+) -> None:  # fmt: skip
+    with Input(path) as source, watch.file("orientations", source.size()) as progress:
+        check_plausible(source, scan, REORDERING_TABLE)
+        orientations = word_orientations(source, known, request.table, replace(scan, progress=progress))
+    table = open_table(path, output.path, scan, watch, "reordering", sort=request.sort, expected=REORDERING_TABLE)
+    with table as (source, followed):
+        write_augmented(source, output, new, reordering_lines(new, orientations), 0, followed)
+
+
+def _list_entries(output: Output, new: Mapping[str, Sequence[NewEntry]], evidence: Sequence[str]) -> None:
+    """A line an entry: word, translation, its probability, sources of evidence, and what it was taken from."""
+    for word in sorted(new):
+        for entry in new[word]:
+            names = ",".join(name for number, name in enumerate(evidence) if number in entry.sources)
+            line = "\t".join([word, entry.target, f"{entry.scores[2]:.6g}", names, entry.origin]) + "\n"
+            output.write(output.encode(line.encode(*TEXT)))
+
+
+def _sentences(text: str, reference: str) -> list[tuple[list[str], set[str]]]:
+    """The words of each sentence, and those of its reference."""
+    sides = read_text_lines(text), read_text_lines(reference)
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(reference, f"{len(sides[1]):,} lines, but {text} has {len(sides[0]):,}")
+    return [(split_words(line), set(split_words(other))) for line, other in zip(*sides, strict=True)]

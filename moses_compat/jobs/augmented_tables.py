@@ -1,0 +1,439 @@
+"""Tables that get new entries: the words that they hold, and the lines that are added in their places.
+
+`read_words` collects the entries of single words, `word_orientations` the mean orientation probabilities of single
+words in a reordering table, and `write_augmented` merges new lines into a sorted table.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from moses_compat.corpora.texts import line_blocks
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.counts import LARGEST_COUNT, OF_SOURCE
+from moses_compat.lines.insert_scores import annotated_lines
+from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
+from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.parser import TableParser
+from phrasetool.augment.augmenter import NewEntry
+from phrasetool.augment.word_entries import WordEntries, WordEntry
+from phrasetool.errors import DataError
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
+from phrasetool.pipeline import run
+from phrasetool.text_splitting import lines_with_ends, single_spaced, split_lines, split_words
+
+TEXT = "utf-8", "surrogateescape"
+BARS = b" ||| "
+# What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
+FLAG = math.e
+
+
+@dataclass(frozen=True)
+class LineForm:
+    """How the lines of a table look.
+
+    Attributes:
+        scores: how many an entry has.
+        fields: how many a line has.
+    """
+
+    scores: int
+    fields: int
+
+
+# All lines of a word, sorted bytewise, for a table whose lines have a form.
+NewLines = Callable[[bytes, LineForm], bytes]
+
+
+def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: bool = True) -> NewLines:
+    """Lines of a phrase table.
+
+    Scores of the table beyond those of Moses' training are 1, which says nothing.  Every target word is aligned with
+    the source; counts are those of a pair that was seen once.
+
+    Args:
+        new: word -> its entries.
+        columns: sources of evidence, of which the last columns tell.
+        appended: whether these columns come behind the scores of the table; otherwise it has them.
+    """
+
+    def lines(word: bytes, form: LineForm) -> bytes:
+        others = form.scores - TRAINED - (0 if appended else columns)
+        return b"".join(sorted(line(word, entry, others, form.fields) for entry in new[word.decode(*TEXT)]))
+
+    def line(word: bytes, entry: NewEntry, others: int, fields: int) -> bytes:
+        flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
+        target = entry.target.encode(*TEXT)
+        points = " ".join(f"0-{place}" for place in range(len(split_words(target))))
+        rest = [points.encode(), b"1 1 1"][: max(0, fields - 3)]
+        written = BARS.join([word, target, _numbers([*entry.scores, *[1.0] * others, *flags]), *rest])
+        return written + b" |||" * (fields - 3 - len(rest)) + b"\n"
+
+    return lines
+
+
+def reordering_lines(new: Mapping[str, Sequence[NewEntry]], orientations: DoubleArray) -> NewLines:
+    """Lines of a reordering table, all with the same probabilities.
+
+    Args:
+        new: word -> its entries.
+        orientations: probabilities of orientations, float64, shape (S,), see `word_orientations`.
+    """
+    written = _numbers(orientations.tolist())
+
+    def lines(word: bytes, form: LineForm) -> bytes:
+        targets = {entry.target.encode(*TEXT) for entry in new[word.decode(*TEXT)]}
+        rest = b" |||" * (form.fields - 3) + b"\n"
+        return b"".join(sorted(BARS.join([word, target, written]) + rest for target in targets))
+
+    return lines
+
+
+def _numbers(values: Sequence[float]) -> bytes:
+    return " ".join(f"{value:.6g}" for value in values).encode()
+
+
+# source ||| target ||| scores ||| alignment ||| counts
+_COUNTS = 4
+_UNSET, _SET = "1", f"{FLAG:.6g}"
+
+Row = tuple[str, WordEntry, float, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """What a table says of words.
+
+    Attributes:
+        entries: those that were learnt from a bitext.
+        known: all words that have entries.
+        rare: word -> all its targets, of words that were learnt from a bitext and seen so seldom as was asked for.
+        augmented: whether others have flags, so that the last columns are those of an earlier run.
+        uncounted: how many words lack a valid count c(s); they are taken as seen once.
+    """
+
+    entries: WordEntries
+    known: Collection[str]
+    rare: Mapping[str, Collection[str]]
+    augmented: bool
+    uncounted: int
+
+
+def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> WordTable:
+    """Read the entries whose source is one word; they are held in memory.
+
+    Args:
+        source: a table with the four scores of Moses' training, at its beginning.
+        columns: sources of evidence, each with a column of flags if the table was augmented before.
+        scan: how it is read.
+        rare: words are rare that were seen at most so often.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, has factors, or
+            has flags in other columns; or words are rare by their counts, and an entry has no count c(s).
+    """
+
+    def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
+        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
+        scan.passes(source.name, block.faulty, faults)
+        return raw, [_row(source.name, raw, number, rare > 0) for number in np.flatnonzero(of_one_word(block)).tolist()]
+
+    entries: dict[str, list[WordEntry]] = {}
+    flagged: dict[str, list[WordEntry]] = {}
+    counts: dict[str, float] = {}
+    targets: dict[str, set[str]] = {}
+    uncounted: set[str] = set()
+    done, flags = 0, _Flags()
+    for raw, rows in run(scan.raw_blocks(source), work, scan.threads):
+        for word, entry, count, others in rows:
+            flags.see(others)
+            (flagged if _SET in others[-columns:] else entries).setdefault(word, []).append(entry)
+            if np.isnan(count):
+                uncounted.add(word)
+            counts[word] = 1.0 if np.isnan(count) else count
+            if count <= rare:
+                targets.setdefault(word, set()).add(entry.target)
+        done += raw.lines
+        scan.progress(raw.position, done)
+    known = entries.keys() | flagged.keys()
+    if augmented := flags.are_there():
+        flags.check(source.name, columns)
+    else:
+        # What looked like a flag was a score.
+        for word, more in flagged.items():
+            entries.setdefault(word, []).extend(more)
+    # Words that have nothing but flagged entries were unknown before.
+    learnt = {word: found for word, found in targets.items() if word in entries}
+    return WordTable(WordEntries(entries, counts), known, learnt, augmented, len(uncounted))
+
+
+def of_one_word(block: EntryBlock) -> Mask:
+    """bool, shape (N,): entries whose source is one word."""
+    found: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+    return found
+
+
+class _Flags:
+    """Which of the last scores are flags: 1 or e in all entries, and not e in all."""
+
+    def __init__(self) -> None:
+        # Counted from the end: columns without another value, with a 1, with an e.
+        self._run: int | None = None
+        self._unset: set[int] = set()
+        self._set: set[int] = set()
+
+    def see(self, others: Sequence[str]) -> None:
+        """Look at the scores of an entry beyond those of Moses' training."""
+        most = len(others) if self._run is None else self._run
+        self._run = 0
+        while self._run < most and (value := others[-1 - self._run]) in (_UNSET, _SET):
+            (self._set if value == _SET else self._unset).add(self._run)
+            self._run += 1
+
+    def _columns(self) -> list[int]:
+        return [place for place in range(self._run or 0) if place in self._set & self._unset]
+
+    def are_there(self) -> bool:
+        """Whether there are some."""
+        return bool(self._columns())
+
+    def check(self, name: str, columns: int) -> None:
+        """Refuse a table with flags of other sources of evidence than as many as are asked for."""
+        if columns > (self._run or 0) or self._columns()[-1] >= columns:
+            message = f"was augmented with another number of sources of evidence than {columns}"
+            raise DataError(name, message, remedy="name those of then")
+
+
+def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
+    """What a line says; the count is NaN where the line has no valid c(s)."""
+    line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
+    fields = line.decode(*TEXT).rstrip("\r\n").split("|||")
+    word, numbers = fields[0].strip(" \t"), split_words(fields[2])
+    place = raw.first_entry + number + 1
+    require_trained_scores(name, len(numbers), place)
+    if "|" in word:
+        raise DataError(name, f"the word {word} has factors, of which nothing new can be made", place)
+    scores = [float(score) for score in numbers[:TRAINED]]
+    counts = split_words(fields[_COUNTS]) if len(fields) > _COUNTS else []
+    try:
+        seen = float(counts[OF_SOURCE])
+    except (IndexError, ValueError):
+        seen = math.nan
+    if not 0 <= seen <= LARGEST_COUNT:
+        seen = math.nan
+        if need_count:
+            damaged = len(counts) > OF_SOURCE
+            what = f"the counts {' '.join(counts)!r} are damaged" if damaged else "no counts"
+            raise DataError(name, f"{what}; which words are rare is read from c(t) c(s) in the fifth field", place)
+    entry = WordEntry(single_spaced(fields[1]), (scores[0], scores[1], scores[2], scores[3]))
+    return word, entry, seen, numbers[TRAINED:]
+
+
+def words_of(text: str) -> tuple[Counter[str], bool]:
+    """Words of a text, how often they are there, and whether some stand together on a line.
+
+    Args:
+        text: a file with a sentence a line, tokenised as the table, or with a word a line.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    found: Counter[str] = Counter()
+    together = False
+    for block in line_blocks(text):
+        for line in split_lines(block.decode(*TEXT)):
+            words = split_words(line)
+            found.update(words)
+            together |= len(words) > 1
+    return found, together
+
+
+# Sums of whole numbers do not depend on how the table is cut.
+_UNITS = 10**9
+
+
+def word_orientations(source: Input, known: Collection[str], table: str, scan: TableScan) -> DoubleArray:
+    """The mean probability of each orientation over all entries whose source is one word.
+
+    Moses gives an entry that its reordering table lacks no score at all, which is better than any that an entry has.
+
+    Args:
+        source: a reordering table, at its beginning.
+        known: the words that are sources of the phrase table.
+        table: the phrase table, as messages call it.
+        scan: how it is read.
+
+    Returns:
+        float64, shape (S,), of S scores.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, has no such entry, or none whose
+            source is in the phrase table.
+    """
+    shared = False
+
+    def work(raw: RawBlock) -> tuple[RawBlock, Int64Array, int]:
+        parser = TableParser(scores=raw.scores, columns=range(max(raw.scores, 0)))
+        block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
+        scan.passes(source.name, block.faulty, faults)
+        single = of_one_word(block)
+        nonlocal shared
+        shared = shared or _any_known(raw, np.flatnonzero(single).tolist(), known)
+        units = np.rint(_UNITS * np.clip(block.columns[single], 0, 1)).astype(np.int64)
+        return raw, units.sum(0), int(single.sum())
+
+    total, count, done = np.zeros(0, np.int64), 0, 0
+    # Lines of a source need not be together for a mean.
+    for raw, sums, words in run(replace(scan, whole_groups=False).raw_blocks(source), work, scan.threads):
+        total = total + sums if len(total) else sums
+        count += words
+        done += raw.lines
+        scan.progress(raw.position, done)
+    if not count:
+        raise DataError(source.name, "has no entry whose source is one word")
+    if not shared:
+        message = f"none of its sources of one word is in {table}; expected the reordering table of its model"
+        scan.refuse(DataError(source.name, message, remedy="go on"))
+    return np.asarray(total / (count * _UNITS))
+
+
+def _any_known(raw: RawBlock, rows: Sequence[int], known: Collection[str]) -> bool:
+    lines = (raw.text[raw.line_offsets[row] : raw.line_offsets[row + 1]].tobytes() for row in rows)
+    return any(single_spaced(line.partition(b"|||")[0]).decode(*TEXT) in known for line in lines)
+
+
+def write_augmented(
+    source: Input, output: Output, new: Iterable[str], new_lines: NewLines, columns: int, scan: TableScan
+) -> int:
+    """Write a sorted table with new entries in their places.
+
+    Args:
+        source: the table, at its beginning.
+        output: where it goes.
+        new: words; those that are sources of the table get more entries.
+        new_lines: makes their lines.
+        columns: scores of 1 that all lines of the table get behind theirs.
+        scan: how it is read.
+
+    Returns:
+        How many lines the table had.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, or is not sorted.
+    """
+    words = sorted((word.encode(*TEXT) for word in new), key=_key)
+    keys = [_key(word) for word in words]
+
+    def lines(first: int, last: int, form: LineForm) -> list[bytes]:
+        return [new_lines(word, form) for word in words[first:last]]
+
+    def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
+        block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
+        passes = scan.passes(source.name, block.faulty, faults)
+        groups, form = _Groups(block), LineForm(raw.scores, _fields(raw))
+        if not groups.ascending:
+            raise _not_sorted(source.name, raw.first_entry)
+        text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
+        first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
+        offsets = _offsets(block, passes, len(text))
+        if text and not text.endswith(b"\n"):
+            # Another line may follow the last one.
+            text += b"\n"
+            offsets[-1] += 1
+        parts, at = list[bytes](), 0
+        for key, more in zip(keys[first:last], lines(first, last, form), strict=True):
+            begin, end = (int(offsets[row]) for row in groups.rows(key))
+            parts += [text[at:begin], _merged(text[begin:end], more)]
+            at = end
+        return raw, _Piece(groups.first, groups.last, first, last, form, output.encode(b"".join([*parts, text[at:]])))
+
+    done, total = 0, 0
+    piece: _Piece | None = None
+    for raw, found in run(scan.raw_blocks(source), work, scan.threads):
+        if piece is not None and found.first_key <= piece.last_key:
+            raise _not_sorted(source.name, raw.first_entry)
+        piece = found
+        output.write(output.encode(b"".join(lines(done, piece.first, piece.form))))
+        output.write(piece.data)
+        done = piece.last
+        total += raw.lines
+        scan.progress(raw.position, total)
+    if piece is not None:
+        output.write(output.encode(b"".join(lines(done, len(words), piece.form))))
+    return total
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A block as it is written: its first and last source, and which new ones stand among its own."""
+
+    first_key: bytes
+    last_key: bytes
+    first: int
+    last: int
+    form: LineForm
+    data: bytes
+
+
+class _Groups:
+    """The sources of a block, as lines begin with them."""
+
+    def __init__(self, block: EntryBlock) -> None:
+        self._block = block
+        self._count = len(block.group_offsets) - 1
+        self.first, self.last = self._key(0), self._key(self._count - 1)
+
+    @property
+    def ascending(self) -> bool:
+        """Whether each stands behind the one before."""
+        if self._block.ascending:
+            return True
+        keys = [self._key(group) for group in range(self._count)]
+        return all(one < other for one, other in itertools.pairwise(keys))
+
+    def rows(self, key: bytes) -> tuple[int, int]:
+        """The lines of a source, from and up to; where it would stand if it has none."""
+        group = bisect.bisect_left(range(self._count), key, key=self._key)
+        there = group < self._count and self._key(group) == key
+        return int(self._block.group_offsets[group]), int(self._block.group_offsets[group + there])
+
+    def _key(self, group: int) -> bytes:
+        row = self._block.group_offsets[group]
+        start, end = self._block.line_offsets[row], self._block.source_ends[row]
+        return _key(self._block.text[start : end if end >= 0 else start].tobytes().strip(b" \t"))
+
+
+def _merged(own: bytes, more: bytes) -> bytes:
+    """The lines of a source, which stay in their order, with others, which are sorted, in their places."""
+    if not own:
+        return more
+    return b"".join(heapq.merge(lines_with_ends(own), lines_with_ends(more)))
+
+
+def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
+    """Where each kept line begins in the text of so many bytes; lines that are entries are all longer by the same."""
+    lengths = np.where(keep, np.diff(block.line_offsets), 0)
+    longer = keep & ~block.faulty
+    more = (size - int(lengths.sum())) // max(1, int(longer.sum()))
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths + more * longer)])
+
+
+def _key(word: bytes) -> bytes:
+    """What decides where the lines of a source stand."""
+    return word + BARS
+
+
+def _fields(raw: RawBlock) -> int:
+    return raw.text[: raw.line_offsets[1]].tobytes().count(b"|||") + 1
+
+
+def _not_sorted(name: str, first: int) -> DataError:
+    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort it first")

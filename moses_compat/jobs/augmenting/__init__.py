@@ -1,1 +1,0 @@
-"""New entries in a table, for words that it has none for."""

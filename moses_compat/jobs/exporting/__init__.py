@@ -1,1 +1,0 @@
-"""A table in, files for other systems out."""

@@ -1,1 +1,0 @@
-"""Tables in part files: for tables that no machine reads alone."""

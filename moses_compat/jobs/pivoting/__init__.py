@@ -1,1 +1,0 @@
-"""Tables through a middle language."""

@@ -1,0 +1,351 @@
+"""Choose from n-best lists by tuned weights of their features, and keep the weights for other lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moses_compat.corpora.texts import read_sentences
+from moses_compat.engine.development_check import check_correspondence
+from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
+from moses_compat.files.names import display_name
+from moses_compat.files.streams import Input
+from moses_compat.jobs.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
+from phrasetool.errors import DataError
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
+from phrasetool.smt.evaluation.bleu import bleu_statistics
+from phrasetool.smt.evaluation.bootstrap import Bootstrap, bleu_of_sums
+from phrasetool.smt.tuning.candidates import Weights
+from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
+from phrasetool.watch import NOBODY, Watch
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class FeaturedList:
+    """A list with the features that were appended to it.
+
+    Attributes:
+        found: as read.
+        names: of all features.
+        features: of all lines, float64, shape (N, F).
+        appended: how many of the names the list itself lacks.
+    """
+
+    found: NBestList
+    names: FeatureNames
+    features: DoubleArray
+    appended: int = 0
+
+    @classmethod
+    def of(cls, found: NBestList, names: FeatureNames, values: DoubleArray) -> FeaturedList:
+        """A list, and features of it, float64, shape (N, K), which come before the sparse ones of the list."""
+        dense, width = found.dense
+        features = np.concatenate([found.features[:, :width], values, found.features[:, width:]], 1)
+        return cls(found, (*found.names[:dense], *names, *found.names[dense:]), features, len(names))
+
+    def lines(self, scores: DoubleArray | None = None, order: Int64Array | None = None) -> list[bytes]:
+        """The lines with all features.
+
+        Args:
+            scores: take the place of the totals, shape (N,); None leaves them.
+            order: of the lines; None leaves them where they are.
+        """
+        dense, width = self.found.dense
+        names = self.names[dense : dense + self.appended]
+        last = width + sum(count for _, count in names)
+        rows = range(len(self.found)) if order is None else order.tolist()
+        return [
+            with_features(
+                self.found.lines[i], named_values(names, self.features[i, width:last]) if names else b"",
+                None if scores is None else format(scores[i] + 0.0, ".6g").encode(),
+            )
+            for i in rows
+        ]  # fmt: skip
+
+
+def featured_list(
+    columns: NeuralColumns, text: SourceText, found: NBestList, threads: int, force: bool = False, watch: Watch = NOBODY
+) -> FeaturedList:
+    """A list with the features of models, after it was asked whether it is a list of the text.
+
+    Raises:
+        PhraseToolError: it is not, see `check_fit`; or it has the features already.
+    """
+    check_fit(columns.models, text, found, threads, force, watch)
+    missing = len(text.sentences) - len(first_lines(found.sentences))
+    if missing:
+        watch.warn(f"{found.name}: no hypotheses of {missing:,} of the {len(text.sentences):,} lines of {text.name}")
+    return FeaturedList.of(found, *columns.values(text, found, threads, watch))
+
+
+@dataclass(frozen=True)
+class RerankWeights:
+    """Weights of features, and how the appended ones came about.
+
+    Attributes:
+        names: of the features.
+        weights: float64, shape (F,).
+        columns: of `NeuralColumns.record`.
+        origin: what they were tuned on, and what came of it.
+    """
+
+    names: FeatureNames
+    weights: Weights
+    columns: Mapping[str, Any]
+    origin: Mapping[str, Any]
+
+    def named(self) -> dict[str, list[float]]:
+        """The weights of each feature."""
+        values, at = {}, 0
+        for name, count in self.names:
+            values[name] = self.weights[at : at + count].tolist()
+            at += count
+        return values
+
+    def as_json(self) -> bytes:
+        """The text of their file."""
+        document = {
+            "schema_version": SCHEMA_VERSION, "weights": self.named(), "neural": dict(self.columns), **self.origin,
+        }  # fmt: skip
+        return json.dumps(document, indent=2).encode() + b"\n"
+
+    @classmethod
+    def read(cls, path: str) -> RerankWeights:
+        """Read what `as_json` gave.
+
+        Raises:
+            DataError: the file cannot be read, or holds something else.
+        """
+        with Input(path) as file:
+            data = file.read_all()
+        try:
+            document = json.loads(data)
+            if document["schema_version"] != SCHEMA_VERSION:
+                raise ValueError(f"schema_version {document['schema_version']}, expected {SCHEMA_VERSION}")
+            values = document["weights"]
+            names = tuple((name, len(numbers)) for name, numbers in values.items())
+            weights = np.array([number for numbers in values.values() for number in numbers], np.float64)
+            if not np.isfinite(weights).all() or not weights.any():
+                raise ValueError("weights must be finite, and not all 0")
+            return cls(names, weights, dict(document["neural"]), {})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DataError(display_name(path), f"not a file of weights that `rerank` saved ({error})") from error
+
+    def check(self, featured: FeaturedList, columns: Mapping[str, Any] | None = None) -> None:
+        """Refuse a list of other features, or features of other models.
+
+        Args:
+            featured: the list.
+            columns: of the models that its features were made with; None if it brought them.
+
+        Raises:
+            DataError: what differs.
+        """
+        if featured.names != self.names:
+            message = f"has the features {described(featured.names)}, but the weights are of {described(self.names)}"
+            raise DataError(featured.found.name, message)
+        if columns is not None and dict(columns) != dict(self.columns):
+            message = "the weights were tuned with other models, or with another --length or --each"
+            raise DataError(featured.found.name, message)
+
+
+def with_sparse_features_of(found: NBestList, names: FeatureNames, known: str, watch: Watch = NOBODY) -> NBestList:
+    """A list with the sparse features that weights are known for; others count for nothing, as after tuning with Moses.
+
+    Args:
+        found: the list.
+        names: of the features that have weights.
+        known: what has them, for the warning.
+        watch: is warned of features without a weight.
+    """
+    dense = {name for name, _ in found.names[: found.dense[0]]}
+    sparse = [name for name, count in names if count == 1 and "_" in name and name not in dense]
+    others = set(found.sparse_names).difference(sparse)
+    if others:
+        watch.warn(f"{found.name}: {len(others):,} sparse features are not in {known}; they have no weight")
+    return found.with_sparse(sparse)
+
+
+def check_same_features(found: NBestList, development: NBestList) -> None:
+    """Refuse a development list with other features.
+
+    Raises:
+        DataError: naming both.
+    """
+    if found.names != development.names:
+        message = f"has the features {described(development.names)}, but {found.name} has {described(found.names)}"
+        raise DataError(development.name, message)
+
+
+def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> list[Phrases]:
+    """References in ids of a list's words; others are -1.
+
+    Raises:
+        DataError: one cannot be read, has not so many lines, or has no word.
+    """
+    references = []
+    for path in paths:
+        references.append(found.symbols.read_lines(read_sentences(path), add=False))
+        if len(references[-1]) != sentences:
+            message = f"has {len(references[-1]):,} lines, but the source has {sentences:,}"
+            raise DataError(display_name(path), message)
+        if not len(references[-1].words):
+            raise DataError(display_name(path), "has no words; expected a translation a line")
+    return references
+
+
+def check_development_references(
+    found: NBestList,
+    references: Sequence[Phrases],
+    source: str,
+    paths: Sequence[str],
+    force: bool = False,
+    watch: Watch = NOBODY,
+) -> None:
+    """Refuse references of a development list that are no translations of its source, see `check_correspondence`.
+
+    Args:
+        found: the list.
+        references: of all sentences, in ids of the list's symbols.
+        source, paths: the files of the source and of the references.
+        force: warn instead of refusing.
+        watch: is warned.
+
+    Raises:
+        PhraseToolError: the lines of a reference have nothing to do with the hypotheses of their sentences.
+    """
+    hypotheses = np.searchsorted(found.sentences, np.arange(len(references[0]) + 1))
+    offered = Phrases(found.words.offsets[hypotheses], found.words.words)
+    for path, reference in zip(paths, references, strict=True):
+        check_correspondence(offered, reference, source, path, found.name, watch, force)
+
+
+def tune_weights(
+    featured: FeaturedList,
+    references: Sequence[Phrases],
+    columns: Mapping[str, Any],
+    seed: int,
+    together: bool = False,
+) -> RerankWeights:
+    """Tune weights on a development list, from the weights it was made with; see `tuned_weights`.
+
+    Raises:
+        DataError: its totals are no sums of its features, or there is only one hypothesis a sentence.
+    """
+    found = featured.found
+    made_with = _made_with(featured)
+    if not made_with.found:
+        message = (
+            f"its totals are no weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
+            "left): is it reranked already, or edited?"
+        )
+        raise DataError(found.name, message)
+    if not made_with.weights.any():
+        raise DataError(found.name, "hypotheses of a sentence do not differ: there is nothing to choose from")
+    start = made_with.weights
+    weights = tuned_weights(featured.features, found.words, found.sentences, references, start, seed, together=together)
+    before, after = (_bleu(featured, weighted, references) for weighted in (start, weights))
+    # A weight's size says nothing; the sum of the absolute ones is 1, as Moses writes them.
+    weights = weights / np.abs(weights).sum()
+    return RerankWeights(featured.names, weights, columns, {"development_bleu": {"before": before, "after": after}})
+
+
+def _made_with(featured: FeaturedList) -> ListWeights:
+    """The weights of a list, 0 for the features that were appended, now or before."""
+    found = featured.found
+    of = [name for name, count in featured.names for _ in range(count)]
+    old = np.array([not name.startswith(NEURAL) for name in of])
+    made_with = list_weights(featured.features[:, old], found.totals, found.sentences)
+    weights = np.zeros(len(of))
+    weights[old] = made_with.weights
+    return ListWeights(weights, made_with.unexplained)
+
+
+def _bleu(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> float:
+    chosen = chosen_lines(featured, weights)
+    return _of_corpus(_statistics(featured.found, chosen, references))
+
+
+def _of_corpus(statistics: Int32Array) -> float:
+    """BLEU as `evaluate` reports it."""
+    return float(bleu_of_sums(statistics.sum(0, dtype=np.int64)))
+
+
+def _statistics(found: NBestList, lines: Int64Array, references: Sequence[Phrases]) -> Int32Array:
+    """BLEU statistics of a line for each sentence of the text; a sentence without a hypothesis has an empty line."""
+    sentences = len(references[0])
+    rows = np.full(sentences, len(found), np.int64)
+    rows[found.sentences[lines]] = lines
+    written = Phrases.concatenate([found.words, Phrases.from_lists([[]])]).select(rows)
+    return bleu_statistics(np.arange(sentences), written, references)
+
+
+def chosen_lines(featured: FeaturedList, weights: Weights) -> Int64Array:
+    """The best line of each sentence that has any; int64, shape (S,)."""
+    sentences = featured.found.sentences
+    return best_first(featured.features @ weights, sentences)[first_lines(sentences)]
+
+
+@dataclass(frozen=True)
+class RerankReport:
+    """What reranking changed.
+
+    Attributes:
+        sentences: with hypotheses.
+        hypotheses: in all.
+        changed: sentences whose translation is another one.
+        bleu_before, bleu_after: of the whole text, in which a sentence without hypotheses has an empty translation, 0
+            to 100; None without references.
+        bleu_oracle: of the whole text, with the hypotheses with the best BLEU+1.
+        p_value: of the difference, by paired bootstrap.
+    """
+
+    sentences: int
+    hypotheses: int
+    changed: int
+    bleu_before: float | None = None
+    bleu_after: float | None = None
+    bleu_oracle: float | None = None
+    p_value: float | None = None
+
+
+def report_of(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> RerankReport:
+    """What the weights change, and whether it is better.
+
+    Args:
+        featured: the list.
+        weights: of its features.
+        references: of all sentences, in ids of its words; may be none.
+    """
+    found = featured.found
+    first, chosen = first_lines(found.sentences), chosen_lines(featured, weights)
+    texts = [[found.text(line) for line in lines.tolist()] for lines in (first, chosen)]
+    changed = sum(a != b for a, b in zip(*texts, strict=True))
+    counts = len(first), len(found), changed
+    if not references:
+        return RerankReport(*counts)
+    best = oracle(found.words, found.sentences, references)
+    before, after, top = (_statistics(found, lines, references) for lines in (first, chosen, best))
+    test = Bootstrap(len(references[0]))
+    samples = test(before), test(after)
+    return RerankReport(*counts, samples[0].bleu, samples[1].bleu, _of_corpus(top), samples[1].p_value(samples[0]))
+
+
+def chosen_text(featured: FeaturedList, weights: Weights, sentences: int) -> bytes:
+    """The best translation of each of S sentences, a line each; empty where there is no hypothesis."""
+    lines = [b""] * sentences
+    for line in chosen_lines(featured, weights).tolist():
+        lines[int(featured.found.sentences[line])] = featured.found.text(line)
+    return b"".join(line + b"\n" for line in lines)
+
+
+def reordered_lines(featured: FeaturedList, weights: Weights) -> list[bytes]:
+    """All lines, the best of each sentence first; the total is the new score."""
+    scores = featured.features @ weights
+    return featured.lines(scores, best_first(scores, featured.found.sentences))

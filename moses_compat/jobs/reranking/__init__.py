@@ -1,1 +1,0 @@
-"""N-best lists: features that models append, and choosing anew by them."""

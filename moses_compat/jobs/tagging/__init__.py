@@ -1,1 +1,0 @@
-"""Parts of speech of texts, and of tables."""

@@ -1,0 +1,262 @@
+"""A lexicon: the term pairs of a table, their files, and how many of them are right in held-out sentences.
+
+Files hold tab-separated or comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for translators
+read.
+"""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import io
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.files.names import display_name
+from moses_compat.files.streams import Output
+from moses_compat.jobs.export_entries import PairEntry, PairFilter, read_pairs
+from moses_compat.lines.counts import CountTally, CountUse
+from moses_compat.lines.tokens import parts_lines
+from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.sorted_copy import open_table
+from phrasetool.errors import DataError
+from phrasetool.export.terms import TermPair, best_terms, is_term, spread
+from phrasetool.text_splitting import single_spaced
+from phrasetool.vocabulary import unescape
+from phrasetool.watch import NOBODY, Watch
+
+FORMS = ("tsv", "csv", "tbx")
+_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
+# What XML 1.0 does not allow.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_terms(output: Output, pairs: Sequence[TermPair], form: str, languages: tuple[str, str]) -> None:
+    """Write pairs.
+
+    Args:
+        form: `tsv`, `csv` or `tbx`.
+        languages: codes of both, for TBX.
+
+    Raises:
+        ValueError: another form.
+    """
+    if form not in FORMS:
+        raise ValueError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+    text = _tbx(pairs, languages) if form == "tbx" else _tsv(pairs) if form == "tsv" else _csv(pairs)
+    output.write_text(text.encode("utf-8", "surrogateescape"))
+
+
+def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
+    similar = any(pair.similarity is not None for pair in pairs)
+    rows = [[*_COLUMNS, *(["similarity"] if similar else [])]]
+    for pair in pairs:
+        numbers = [pair.worth, pair.direct, pair.inverse, pair.count, *([pair.similarity] if similar else [])]
+        written = ("" if number is None else f"{number:.6g}" for number in numbers)
+        rows.append([pair.source, pair.target, *written])
+    return rows
+
+
+def _tsv(pairs: Sequence[TermPair]) -> str:
+    return "".join("\t".join(row) + "\n" for row in _rows(pairs))
+
+
+def _csv(pairs: Sequence[TermPair]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(_rows(pairs))
+    return text.getvalue()
+
+
+def _tbx(pairs: Sequence[TermPair], languages: tuple[str, str]) -> str:
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<tbx type="TBX-Core" style="dca" xml:lang={quoteattr(languages[0])} xmlns="urn:iso:std:iso:30042:ed-2">',
+        "<tbxHeader><fileDesc><sourceDesc><p>Term pairs of a phrase table.</p></sourceDesc></fileDesc></tbxHeader>",
+        "<text><body>",
+    ]
+    for number, pair in enumerate(pairs, 1):
+        sections = "".join(
+            f"<langSec xml:lang={quoteattr(language)}><termSec><term>{escape(_NOT_XML.sub('', term))}</term></termSec>"
+            "</langSec>"
+            for language, term in zip(languages, (pair.source, pair.target), strict=True)
+        )
+        lines.append(f'<conceptEntry id="c{number}">{sections}</conceptEntry>')
+    lines.append("</body></text></tbx>")
+    return "\n".join(lines) + "\n"
+
+
+# Stop words are counted in the one-word entries that are so probable, whatever is asked of pairs.
+_LEAST_OF_WORDS = 0.1
+
+
+@dataclass(frozen=True)
+class LexiconRequest:
+    """A lexicon that is wanted.
+
+    Attributes:
+        table: a phrase table, in any order; `-` for standard input.
+        output: where the lexicon goes.
+        form: `tsv`, `csv` or `tbx`.
+        languages: codes of both, for `tbx`.
+        most: translations of a source, and sources of a target.
+        longest: words of a term.
+        least: either probability of a pair, with half a count taken off.
+        count: how often a pair must have been extracted, where its count is known.
+        count_use: what needs a joint count of each entry; None if nothing does.
+        stop_words: so many of the most frequent words of a side are at no end of a term of several words.
+        sample: write so many pairs alone, evenly over all ranks; 0: all.
+        evaluate: a text and its translation, to say how often a pair is right.
+        similarities: what else is known of the entries.
+        scan: how the table is read.
+    """
+
+    table: str
+    output: str
+    form: str = "tsv"
+    languages: tuple[str, str] = ("und", "und")
+    most: int = 3
+    longest: int = 4
+    least: float = 0.1
+    count: int = 2
+    count_use: CountUse | None = None
+    stop_words: int = 50
+    sample: int = 0
+    evaluate: Sequence[str] | None = None
+    similarities: SimilaritySource | None = None
+    scan: TableScan = field(default_factory=TableScan)
+
+
+@dataclass(frozen=True)
+class Rightness:
+    """How often pairs are right.
+
+    Attributes:
+        pairs: those whose source occurs in the text.
+        right: those of which the target is in the translation of such a sentence.
+        places, right_places: sentences in which a source occurs, and those with the target in their translation.
+    """
+
+    pairs: int
+    right: int
+    places: int
+    right_places: int
+
+
+@dataclass(frozen=True)
+class LexiconReport:
+    """What was written.
+
+    Attributes:
+        entries: lines of the table.
+        considered: entries that are frequent and probable enough.
+        terms: those of them whose sides may be terms.
+        pairs: of the lexicon.
+        written: of them.
+        rightness: of all pairs of the lexicon.
+        counts: how many entries have joint counts.
+        unreadable: entries left out because a side holds a tab or a line end.
+    """
+
+    entries: int
+    considered: int
+    terms: int
+    pairs: int
+    written: int
+    rightness: Rightness | None = None
+    counts: CountTally = field(default_factory=CountTally)
+    unreadable: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconReport:
+    """Write a lexicon.
+
+    Raises:
+        DataError: a file is damaged, the table has too few scores, texts have different numbers of lines, or no term is
+            in the text.
+        PhraseToolError: the lexicon cannot be written.
+    """
+    found: list[PairEntry] = []
+    frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    entries, unreadable, tally = 0, 0, CountTally()
+    chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count, request.count_use)
+    opened = open_table(request.table, request.output, request.scan, watch, "read")
+    with opened as (source, scan), Output(request.output) as output:
+        for raw, pairs, counts in read_pairs(source, scan, chosen, request.similarities):
+            entries += raw.lines
+            tally += counts
+            readable = [pair for pair in pairs if not (parts_lines(pair.source) or parts_lines(pair.target))]
+            unreadable += len(pairs) - len(readable)
+            pairs = readable
+            found += (pair for pair in pairs if min(pair.discounted) >= request.least)
+            for pair in pairs:
+                for side, text in enumerate((pair.source, pair.target)):
+                    if " " not in text:
+                        frequencies[side][text] += int(pair.count or 0)
+        stops = [set(_most(counts, request.stop_words)) for counts in frequencies]
+        terms = [
+            _term(pair) for pair in found
+            if is_term(pair.source.split(" "), stops[0]) and is_term(pair.target.split(" "), stops[1])
+        ]  # fmt: skip
+        lexicon = best_terms(terms, request.most)
+        written = spread(lexicon, request.sample) if request.sample else lexicon
+        write_terms(output, written, request.form, request.languages)
+        right = rightness(lexicon, request.evaluate) if request.evaluate else None
+        if right and request.evaluate and lexicon and not right.pairs:
+            message = (
+                f"none of the {len(lexicon):,} term pairs has its source in the text; expected its language and tokens"
+            )
+            request.scan.refuse(DataError(display_name(request.evaluate[0]), message, remedy="go on"))
+    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right, tally, unreadable)
+
+
+def _most(counts: Counter[str], number: int) -> list[str]:
+    return heapq.nsmallest(number, counts, key=lambda word: (-counts[word], word))
+
+
+def _term(pair: PairEntry) -> TermPair:
+    lengths = pair.source.count(" ") + 1, pair.target.count(" ") + 1
+    worth = math.sqrt(pair.discounted[0] * pair.discounted[1] * min(lengths) / max(lengths))
+    if pair.similarity is not None:
+        worth *= math.exp(pair.similarity - 1)
+    return TermPair(pair.source, pair.target, worth, pair.direct, pair.inverse, pair.count, pair.similarity)
+
+
+def _plain(line: str) -> str:
+    """A line of text as pairs read."""
+    return single_spaced(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace"))
+
+
+def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
+    """How often pairs are right in a text, tokenised as the table, and its translation.
+
+    Raises:
+        DataError: a text cannot be read, or they have different numbers of lines.
+    """
+    sources, targets = ([_plain(line) for line in lines] for lines in map(read_text_lines, texts))
+    if len(sources) != len(targets):
+        raise DataError(texts[1], f"{len(targets):,} lines, but {texts[0]} has {len(sources):,}")
+    longest = max((pair.source.count(" ") + 1 for pair in pairs), default=0)
+    places: defaultdict[str, set[int]] = defaultdict(set)
+    for number, line in enumerate(sources):
+        words = line.split(" ")
+        for first in range(len(words)):
+            for last in range(first + 1, min(first + longest, len(words)) + 1):
+                places[" ".join(words[first:last])].add(number)
+    seen = right = occurrences = right_places = 0
+    for pair in pairs:
+        if lines := places.get(pair.source):
+            hits = sum(f" {pair.target} " in f" {targets[number]} " for number in lines)
+            seen, right = seen + 1, right + (hits > 0)
+            occurrences, right_places = occurrences + len(lines), right_places + hits
+    return Rightness(seen, right, occurrences, right_places)

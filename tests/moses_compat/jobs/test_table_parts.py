@@ -1,0 +1,231 @@
+"""Tables in part files, and jobs on them: the result is the same as that of the table in one file."""
+
+import gzip
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input
+from moses_compat.jobs import table_parts
+from moses_compat.jobs.table_parts import Part, PartFolder, part_names, read_manifest, split_table
+from phrasetool.errors import DataError, PhraseToolError
+from tests.commands import run_inside, write
+from tests.tables import TABLES
+
+LINES = [b"%s ||| e%d ||| 0.5\n" % (source, i) for source in (b"a", b"a b", b"b", b"c") for i in range(3)]
+
+
+def split(folder, data, entries):
+    folder.mkdir(exist_ok=True)
+    with Input(str(write(folder / "t", data))) as source:
+        return split_table(source, str(folder / "parts"), entries)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9)), max_size=12), st.integers(1, 20))
+def test_parts_are_the_table_and_no_source_is_in_two(tmp_path_factory, groups, entries):
+    folder = tmp_path_factory.mktemp("split")
+    sources = [f"{word}{number}" for number, (word, _) in enumerate(groups)]
+    data = "".join(
+        f"{source} ||| e{i} ||| 0.5\n" for source, (_, size) in zip(sources, groups, strict=True) for i in range(size)
+    )
+    parts = split(folder, data.encode(), entries)
+    texts = [gzip.decompress((folder / "parts" / name).read_bytes()).decode() for name in part_names(folder / "parts")]
+    assert "".join(texts) == data
+    assert [part.entries for part in parts] == [text.count("\n") for text in texts]
+    seen = [{line.split(" ||| ")[0] for line in text.splitlines()} for text in texts]
+    assert sum(map(len, seen)) == len(sources)
+    assert read_manifest(str(folder / "parts" / "manifest.json")) == parts
+    for part in parts:
+        found = (folder / "parts" / part.name).read_bytes()
+        assert (part.bytes, part.sha256) == (len(found), hashlib.sha256(found).hexdigest())
+    # A block is some lines, so parts are not much larger than asked for.
+    assert all(part.entries >= entries for part in parts[:-1])
+
+
+def test_sources_of_a_part(tmp_path):
+    parts = split(tmp_path, b"stray\n" + b"".join(LINES), 100)
+    assert [(part.read, part.first, part.last) for part in parts] == [(13, "", "c")]
+    assert split(tmp_path / "empty", b"", 5) == [Part("part-00000.gz", 0, 0, *_size(tmp_path), "", "")]
+
+
+def _size(tmp_path):
+    data = (tmp_path / "empty" / "parts" / "part-00000.gz").read_bytes()
+    return len(data), hashlib.sha256(data).hexdigest()
+
+
+def test_what_is_no_folder_of_parts(tmp_path):
+    split(tmp_path, b"".join(LINES), 3)
+    folder = tmp_path / "parts"
+    (folder / "other.gz").write_bytes(b"")
+    with pytest.raises(DataError, match=r"other\.gz is not of the table"):
+        part_names(str(folder))
+    (folder / "other.gz").unlink()
+    first = folder / "part-00000.gz"
+    data = first.read_bytes()
+    first.write_bytes(data + b"x")
+    with pytest.raises(DataError, match=rf"part-00000.gz: has not the {len(data)} bytes"):
+        part_names(str(folder))
+    first.unlink()
+    with pytest.raises(DataError, match=r"part-00000\.gz is missing"):
+        part_names(str(folder))
+    (folder / ".unfinished").write_text("{}\n")
+    with pytest.raises(DataError, match="is not finished"):
+        part_names(str(folder))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(DataError, match="has no part files"):
+        part_names(str(tmp_path / "nothing"))
+    (tmp_path / "nothing" / "weights.safetensors").write_bytes(b"")
+    with pytest.raises(DataError, match="the folder of a model of phrasetool; expected a phrase table"):
+        part_names(str(tmp_path / "nothing"))
+    with pytest.raises(DataError, match="No such file"):
+        part_names(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"format": 1, "parts": [{}]}', "nul\0"])
+def test_damaged_manifests(tmp_path, text):
+    with pytest.raises(DataError, match="is no manifest"):
+        read_manifest(str(write(tmp_path / "manifest.json", text.encode())))
+    with pytest.raises(DataError, match="is of format 2; this program knows 1"):
+        read_manifest(str(write(tmp_path / "manifest.json", b'{"format": 2, "parts": []}')))
+
+
+def part(folder, name, first, last, lines=2):
+    data = f"{name}".encode()
+    (folder / name).write_bytes(data)
+    return Part(name, lines, lines, len(data), "", first, last)
+
+
+def test_a_source_in_two_parts(tmp_path):
+    made = PartFolder(str(tmp_path / "out"), {})
+    parts = (part(tmp_path / "out", *row) for row in (("1", "a", "b"), ("2", "", "", 0), ("3", "b", "c")))
+    with pytest.raises(DataError, match="3: begins with the source that 1 ends with, 'b'"):
+        list(made.add(parts))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    folder = tmp_path / "out"
+    made = PartFolder(str(folder), {"model": "m"})
+    parts = made.add(part(folder, name, name, name) for name in ("1", "2", "3"))
+    next(parts), next(parts)
+    parts.close()
+    # The last line of its notes is cut off, and a part is not what it was.
+    (folder / ".unfinished").write_text((folder / ".unfinished").read_text() + '{"name": "3", "re')
+    again = PartFolder(str(folder), {"model": "m"}, resume=True)
+    assert sorted(again.there) == ["1", "2"]
+    (folder / "1").write_text("longer")
+    again = PartFolder(str(folder), {"model": "m"}, resume=True)
+    assert sorted(again.there) == ["2"]
+    found = list(again.add(again.there.get(name) or part(folder, name, name, name) for name in ("1", "2", "3")))
+    assert read_manifest(str(folder / "manifest.json")) == found
+    assert not (folder / ".unfinished").exists()
+
+
+def test_what_is_in_the_way(tmp_path):
+    folder = tmp_path / "out"
+    PartFolder(str(folder), {"model": "m"})
+    with pytest.raises(DataError, match="is of another run: model was m, and is n"):
+        PartFolder(str(folder), {"model": "n"}, resume=True)
+    for damaged in ("[1]\n", '{"model": "m"}\n{\n', '{"model": "m"}\n{"name": "1"}\n', ""):
+        (folder / ".unfinished").write_text(damaged)
+        with pytest.raises(DataError, match="is damaged"):
+            PartFolder(str(folder), {"model": "m"}, resume=True)
+    # Without resuming, all is made anew.
+    assert not PartFolder(str(folder), {"model": "n"}).there
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").write_text("mine")
+    with pytest.raises(PhraseToolError, match="holds notes already"):
+        PartFolder(str(tmp_path / "full"), {})
+    with pytest.raises(PhraseToolError, match="cannot write"):
+        PartFolder(str(tmp_path / "full" / "notes" / "out"), {})
+    with pytest.raises(ValueError, match="one entry at least"):
+        split(tmp_path, b"".join(LINES), 0)
+
+
+DATA = TABLES["seven fields"]
+
+
+@pytest.fixture
+def parts(tmp_path):
+    table = write(tmp_path / "t", DATA)
+    done = run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4)
+    assert done.code == 0
+    assert "entries" in done.err
+    assert len(list((tmp_path / "parts").glob("part-*.gz"))) > 2
+    return tmp_path / "parts"
+
+
+def text_of(folder):
+    return b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*.gz")))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("command", [("annotate",), ("prune", "-t", "0.2", "--keep-top", "1")], ids=lambda c: c[0])
+def test_parts_come_out_as_the_table_does(parts, model_folder, tmp_path, command, threads):
+    rest = "-m", model_folder, "--threads", threads
+    alone = run_inside(*command, tmp_path / "t", *rest, "-q", "-o", tmp_path / "whole")
+    done = run_inside(*command, parts, *rest, "-o", tmp_path / "out", "--json", tmp_path / "told.json")
+    assert (alone.code, done.code) == (0, 0), done.err
+    assert text_of(tmp_path / "out") == (tmp_path / "whole").read_bytes()
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert json.loads((tmp_path / "told.json").read_text())["parts"] == manifest["parts"]
+    assert (manifest["read"], manifest["entries"]) == (DATA.count(b"\n"), text_of(tmp_path / "out").count(b"\n"))
+    assert f"{len(manifest['parts'])} parts" in done.err
+
+
+def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path, monkeypatch):
+    out, made = tmp_path / "out", []
+    ask = "annotate", parts, "-m", model_folder, "-o", out, "--resume", "--threads", 1
+    annotate = table_parts.annotate
+
+    def stop(request):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(request.table)
+        return annotate(request)
+
+    monkeypatch.setattr(table_parts, "annotate", stop)
+    assert run_inside(*ask).code == 130
+    assert not (out / "manifest.json").exists()
+    refused = run_inside("annotate", out, "-m", model_folder, "-o", tmp_path / "more")
+    assert (refused.code, "is not finished" in refused.err) == (1, True)
+    monkeypatch.setattr(table_parts, "annotate", lambda request: made.append(request.table) or annotate(request))
+    done = run_inside(*ask)
+    assert (done.code, "going on from" in done.err) == (0, True)
+    assert len(made) == len(set(made)) == len(list(parts.glob("part-*.gz")))
+    whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
+    assert text_of(out) == whole.out
+    again = run_inside(*ask)
+    assert (again.code, "out: is whole already" in again.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("annotate", "--smoothing", "kneser-ney"), "part files take no --moses-ini"),
+        (("prune", "--target-size", "0.5"), "pruned by a threshold of similarity"),
+        (("prune", "-t", "0.5", "--rejected", "r"), "nothing else is written"),
+        (("prune", "--method", "count", "--target-size", "0.5"), "pruned by a threshold of similarity"),
+    ],
+)
+def test_what_needs_the_whole_table(parts, model_folder, tmp_path, monkeypatch, command, message):
+    monkeypatch.chdir(tmp_path)
+    done = run_inside(command[0], parts, "-m", model_folder, *command[1:], "-o", tmp_path / "out")
+    assert (done.code, message in done.err) == (2, True), done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_are_in_the_way(parts, model_folder, tmp_path):
+    same = run_inside("annotate", parts, "-m", model_folder, "-o", parts)
+    assert (same.code, "the output is the input" in same.err) == (1, True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes").write_text("mine")
+    full = run_inside("annotate", parts, "-m", model_folder, "-o", tmp_path / "out")
+    assert (full.code, "holds notes already" in full.err) == (1, True)
+    assert (tmp_path / "out" / "notes").read_text() == "mine"
+    standard = run_inside("prune", parts, "-m", model_folder, "-t", "0.5")
+    assert standard.code == 2
+    assert "expected a folder" in standard.err
