@@ -35,8 +35,8 @@ FLOORS = {
     ],
     "phrasetool_cli": [
         [
-            "shared", "checks", "command", "completion", "config_file", "encoder_options", "json_output", "messages",
-            "options", "parameter_types", "process", "progress", "standard_streams", "summaries", "version",
+            "checks", "command", "config_file", "encoder_options", "json_output", "messages", "options",
+            "parameter_types", "process", "progress", "prune_summary", "summaries",
         ],
         ["train", "demo"], ["commands"], ["main"], ["console"],
     ],

@@ -1,9 +1,14 @@
-"""What a command refuses to read, before any work starts."""
+"""Checks of what was given to a command, before any work starts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import click
+from click.core import ParameterSource
+
+from phrasetool.errors import PhraseToolError
 
 
 def check_inputs(paths: Iterable[str | None]) -> None:
@@ -23,3 +28,63 @@ def check_inputs(paths: Iterable[str | None]) -> None:
 def _is_special(path: str) -> bool:
     """Whether a path is there and neither a file nor a folder: what is taken out of it is gone."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def is_given(name: str) -> bool:
+    """Whether an option stands on the command line, rather than in a configuration file.
+
+    Args:
+        name: of its parameter.
+    """
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse_unused(reasons: Mapping[str, str]) -> None:
+    """Refuse options of the current command that would have no effect.
+
+    Args:
+        reasons: parameter name -> what the option is for.
+
+    Raises:
+        click.UsageError: the command line has one of them.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in reasons and is_given(parameter.name):
+            raise click.UsageError(f"{max(parameter.opts, key=len)} is for {reasons[parameter.name]}", context)
+
+
+def refuse_unused_limits(cube: bool) -> None:
+    """Refuse the limit of cube pruning if the search is another."""
+    if not cube:
+        refuse_unused({"pop_limit": "cube pruning; give --search cube, or leave it out"})
+
+
+def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
+    """Refuse to write over an input or a model, twice to one file, or where nothing can be written.
+
+    What is None was not given.
+
+    Args:
+        inputs, outputs: files.
+        folders: outputs may be folders, too, and only their names are checked.
+
+    Raises:
+        PhraseToolError: two of the paths are one file, or a file cannot be made.
+    """
+    from moses_compat.files.checks import check_writable
+    from moses_compat.files.names import model_of, same_file
+
+    given = [path for path in inputs if path is not None]
+    named = [path for path in outputs if path is not None]
+    for i, path in enumerate(named):
+        for other in given:
+            if same_file(path, other):
+                raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
+        if folder := model_of(path):
+            raise PhraseToolError(f"{path}: the output is a file of the model in {folder}; choose another name")
+        for other in named[:i]:
+            if same_file(path, other) or path == other == "-":
+                raise PhraseToolError(f"{path}: two outputs go to one file")
+    for path in named if not folders else ():
+        check_writable(path)

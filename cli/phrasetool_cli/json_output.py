@@ -39,7 +39,7 @@ def json_document(
         PhraseToolError: the document would take the place of an input or of another output, or cannot be written.
     """
     from moses_compat.files.streams import Output
-    from phrasetool_cli.shared.output_checks import check_outputs
+    from phrasetool_cli.checks import check_outputs
 
     if path is None:
         return lambda document: None

@@ -17,8 +17,13 @@ from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool_cli.messages import missing_package, with_remedy
-from phrasetool_cli.process import no_more_signals, raise_if_one_arrived, send_lost_signals_again, watch_signals
-from phrasetool_cli.standard_streams import mend_standard_streams
+from phrasetool_cli.process import (
+    mend_standard_streams,
+    no_more_signals,
+    raise_if_one_arrived,
+    send_lost_signals_again,
+    watch_signals,
+)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -81,6 +86,15 @@ GROUPS = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
+# Metavars of texts that do not name a file.
+_TEXTS = {
+    "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
+    "ARGUMENTS", "P", "TEXT", "PREFIX",
+}  # fmt: skip
+# Arguments that do not name a file, by command.
+_TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
+
+
 class _PipeClosedError(Exception):
     """The reader of a pipe has closed it.  Click would turn the OSError into exit code 1."""
 
@@ -109,9 +123,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}")
         command: click.Command = module.command
         if _COMPLETION in os.environ:
-            from phrasetool_cli.completion import complete_files
-
-            complete_files(name, command)
+            _complete_files(name, command)
         return command
 
     def invoke(self, context: click.Context) -> object:
@@ -145,9 +157,23 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
 
+def _complete_files(name: str, command: click.Command) -> None:
+    """Complete the arguments and options of a command that name files.
+
+    Args:
+        name: of the command.
+        command: its parameters get another type.
+    """
+    for parameter in command.params:
+        types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
+        is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in types)
+        if is_text and parameter.metavar not in _TEXTS and (name, parameter.name) not in _TEXT_ARGUMENTS:
+            parameter.type = click.Path()
+
+
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from phrasetool_cli.version import version_signature
+        from phrasetool_cli.command import version_signature
 
         click.echo(version_signature())
         context.exit()
@@ -180,7 +206,7 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
     from phrasetool_cli.config_file import find_config, read_config
 
     if (path := find_config(config)) is not None:
-        from phrasetool_cli.shared.verbosity import CONFIGURATION
+        from phrasetool_cli.command import CONFIGURATION
 
         context.meta[CONFIGURATION] = path
         context.default_map = read_config(path, COMMANDS, context)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from phrasetool_cli.command import sections
+from phrasetool_cli.checks import check_outputs, is_given
+from phrasetool_cli.command import sections, verbose_option
 from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
-from phrasetool_cli.shared.verbosity import verbose_option
+
+if TYPE_CHECKING:
+    from moses_compat.files.finished_work import FinishedWork
+    from moses_compat.jobs.annotate import IniEdit
+    from phrasetool.cluster.ray_runner import RayRunner
+    from phrasetool.watch import Watch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
@@ -167,3 +175,123 @@ def translators_option(required: bool) -> _Option[Any]:
         "-m", "--model", "folders", multiple=True, required=required, metavar="FOLDER",
         help="A neural translator, of either direction: its vocabularies tell.  Again for another one.",
     )  # fmt: skip
+
+
+cluster_options = sections(
+    click.option("--engine", type=click.Choice(["threads", "ray"]), default="threads",
+                 help="Who works: threads of this process, or as many processes of a Ray cluster, which begins on this "
+                      "machine if --address names none.  The output is the same."),
+    click.option("--address", metavar="HOST:PORT", help="Of the Ray cluster; `auto` for one that runs here."),
+)  # fmt: skip
+
+
+def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner | None:
+    """What has work done; None for threads.
+
+    Args:
+        engine, address: as given.
+        threads: of this process, or processes of a cluster that begins here.
+
+    Raises:
+        click.UsageError: an address without a cluster.
+        ModuleNotFoundError: Ray is not installed.
+        PhraseToolError: there is no cluster at the address.
+    """
+    if engine == "threads":
+        if address is not None:
+            raise click.UsageError("--address is for --engine ray")
+        return None
+    # Ray counts who uses it, unless told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    from phrasetool.cluster.ray_runner import RayRunner
+
+    return RayRunner(address, threads)
+
+
+resume_option = click.option(
+    "--resume", is_flag=True,
+    help="Keep what is finished beside the output, in OUTPUT.unfinished, until all is done; and go on from what an "
+         "interrupted run with --resume left there.",
+)  # fmt: skip
+
+
+def check_resumable(resume: bool, source: str, output: str) -> None:
+    """Refuse to keep what is finished where there is no place for it, or where the input cannot be read again.
+
+    Raises:
+        click.UsageError: there is none, or it cannot.
+    """
+    from moses_compat.files.names import is_stream
+
+    if resume and ("-" in (source, output) or is_stream(source) or is_stream(output)):
+        raise click.UsageError("--resume keeps what is finished beside the output; expected files to read, and -o FILE")
+
+
+def finished_work(
+    resume: bool, output: str, source: str, files: Iterable[str], settings: Mapping[str, object], watch: Watch
+) -> contextlib.AbstractContextManager[FinishedWork | None]:
+    """What an interrupted run left, and what this one will keep; without `--resume` nothing, and it is forgotten.
+
+    Args:
+        resume: whether it was given.
+        output: what is made.
+        source: what it is made from.
+        files: others that it depends on.
+        settings: options that it depends on.
+        watch: is told that work goes on.
+
+    Raises:
+        PhraseToolError: there is no place for it, see `check_resumable`; what is there is of another run; or a file
+            cannot be read.
+    """
+    if not resume:
+        return _forgetting(output)
+    from moses_compat.files.finished_work import FinishedWork, described
+
+    told = {os.path.abspath(file): described(file) for file in files}
+    told |= {name.replace("_", " "): str(value) for name, value in settings.items()}
+    return FinishedWork(output, source, told, watch.say)
+
+
+@contextlib.contextmanager
+def _forgetting(output: str) -> Iterator[None]:
+    """Remove what an interrupted run kept of an output, once that is made anew."""
+    from moses_compat.files.finished_work import forget_finished
+    from moses_compat.files.names import is_stream
+
+    yield
+    if not is_stream(output):
+        forget_finished(output)
+
+
+def ini_edit(
+    table: str, output: str, ini: str | None, ini_output: str | None, weight: float, scale: str, relative: bool,
+    reordering: str | None = None,
+) -> IniEdit | None:  # fmt: skip
+    """Check all that can be wrong with an ini, before any work starts; it is to name another reordering table, too, if
+    one is given."""
+    if ini is None and ini_output is None:
+        if is_given("weight"):
+            raise click.UsageError("--weight is for the ini that --moses-ini-out writes")
+        if relative:
+            raise click.UsageError("--relative is for the ini that --moses-ini-out writes")
+        return None
+    if ini is None or ini_output is None:
+        raise click.UsageError("--moses-ini and --moses-ini-out need each other")
+    if scale == "raw":
+        raise click.UsageError(
+            "--scale raw is not for Moses: the logarithm of a negative score is no number, even at weight 0"
+        )
+    for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
+        if path == "-":
+            raise click.UsageError(f"with --moses-ini, {option} must be a file")
+
+    from moses_compat.jobs.annotate import IniEdit, ini_beside
+
+    there = ini_beside(table, ini)
+    check_outputs([table, ini, *there.paths], [output, ini_output, reordering])
+    if reordering:
+        from moses_compat.ini.editing import with_reordering_table
+
+        there = with_reordering_table(there, os.path.abspath(reordering))
+    return replace(IniEdit.of(there, table, output, ini_output, weight), relative=relative)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
-from phrasetool_cli.shared.verbosity import tell_step
+from phrasetool_cli.command import tell_step
 
 if TYPE_CHECKING:
     from phrasetool.training.trainer import IterationReport

@@ -5,8 +5,7 @@ import pytest
 
 from moses_compat.files import checks
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.checks import check_inputs
-from phrasetool_cli.shared.output_checks import check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs
 from tests.commands import run_inside, write
 from tests.small_experiment import write_experiment
 

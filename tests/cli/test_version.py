@@ -3,7 +3,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from phrasetool import __version__
-from phrasetool_cli.version import PACKAGES, version_signature
+from phrasetool_cli.command import PACKAGES, version_signature
 from tests.commands import run_inside
 
 

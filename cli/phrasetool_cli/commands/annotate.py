@@ -3,30 +3,88 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.checks import check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     WHICH_MODEL,
+    check_resumable,
+    chosen_runner,
+    cluster_options,
     default_model,
+    ini_edit,
     reading_option,
     relative_option,
+    resume_option,
     scoring_device_option,
     table_options,
     weight_option,
 )
-from phrasetool_cli.shared.columns.annotate_ini import ini_edit
-from phrasetool_cli.shared.columns.annotate_summary import annotate_summary
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.given_options import is_given
-from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.resuming import check_resumable, resume_option
-from phrasetool_cli.shared.similarity.syntax_options import chosen_likelihood, syntax_options
 from phrasetool_cli.summaries import tell_parts
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest
+    from moses_compat.measures.likelihood_request import LikelihoodRequest
+
+syntax_options = sections(
+    "Encoders of syntax",
+    click.option("--columns", type=click.Choice(["cosine", "likelihood", "all"]), default="cosine",
+                 help="How alike the syntax of both sides is; how probable the parts of speech of the target are given "
+                      "the source, and those of the source given the target; or all three."),
+    click.option("--tagger", metavar="FOLDER", help="Of these: tells the parts of speech of both sides."),
+    click.option("--languages", metavar="SOURCE,TARGET", help="Of these: the languages of the table, as the tagger "
+                                                              "calls them."),
+)  # fmt: skip
+
+
+def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> LikelihoodRequest | None:
+    """What is wanted of encoders of syntax, taken out of the values of all options; None for the cosine alone.
+
+    Args:
+        given: values by name.
+        models: folders of models.
+
+    Raises:
+        click.UsageError: options that do not go together, or a language that is not known.
+        ModelError: a folder holds no model, or no tagger.
+    """
+    columns, tagger, languages = (given.pop(name) for name in ("columns", "tagger", "languages"))
+    if columns == "cosine":
+        if tagger or languages:
+            flag = "--tagger" if tagger else "--languages"
+            raise click.UsageError(f"{flag} is for --columns likelihood or all")
+        return None
+    from moses_compat.measures.likelihood_request import SYNTAX_COLUMNS, LikelihoodRequest
+    from moses_compat.measures.model_sources import is_syntax
+    from phrasetool.errors import ModelError
+    from phrasetool.models.storage import read_model_config
+
+    encoders = [folder for folder in models if is_syntax(folder)]
+    if not encoders:
+        raise click.UsageError(f"--columns {columns} is for an encoder of syntax; name one with -m")
+    if tagger is None:
+        raise click.UsageError(f"--columns {columns} needs a tagger; name one with --tagger FOLDER")
+    named = tuple((languages or "").split(","))
+    if len(named) != 2:
+        raise click.UsageError(f"--columns {columns} needs --languages SOURCE,TARGET, such as de,en")
+    config = read_model_config(Path(tagger))
+    if config["model"] != "tagger":
+        raise ModelError(f"{tagger}: not a tagger", remedy="train a tagger")
+    known = [("tagger", config["languages"])]
+    known += [("encoder", read_model_config(Path(folder))["targets"]) for folder in encoders]
+    for what, there in known:
+        for language in named:
+            if language not in there:
+                raise click.UsageError(f"unknown language {language!r}; the {what} knows {', '.join(there)}")
+    return LikelihoodRequest(SYNTAX_COLUMNS[columns], tagger, (named[0], named[1]))
+
 
 _EXAMPLE = """\b
 Example:
@@ -142,3 +200,29 @@ def command(
     document({**found, "columns": request.columns})
     for line in annotate_summary(counts, request):
         watch.say(line)
+
+
+def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
+    """Lines for people.
+
+    Args:
+        counts: what was done.
+        request: what was wanted.
+    """
+    columns, edit = request.columns, request.edit
+    silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
+    silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
+    faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
+    yield f"annotated {counts.entries:,} entries{silent}{faulty}"
+    if request.forced_pairs:
+        yield f"forced decoding used {counts.used:,} of them"
+    if edit:
+        yield (
+            f"{edit.output} names {edit.table} as {edit.feature.name}, with {edit.scores + columns} scores instead of "
+            f"{edit.scores}; the new weights are {edit.weight:g}"
+        )
+    elif counts.scores >= 0:
+        yield (
+            f"entries now have {counts.scores + columns} scores instead of {counts.scores}: set "
+            f"num-features={counts.scores + columns} in moses.ini and give the weight line {columns} more numbers"
+        )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import quiet_option, threads_option
 from phrasetool_cli.progress import TableProgress, say
-from phrasetool_cli.shared.output_checks import check_outputs
 from phrasetool_cli.summaries import tell_parts
 
 _EXAMPLE = """\b

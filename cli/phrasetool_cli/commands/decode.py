@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused, refuse_unused_limits
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
+    check_resumable,
+    chosen_runner,
+    cluster_options,
     decoder_model_options,
     engine_options,
+    finished_work,
     force_option,
     output_option,
+    resume_option,
     search_options,
 )
 from phrasetool_cli.progress import ItemProgress, TerminalWatch, say
-from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.given_options import refuse_unused, refuse_unused_limits
-from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
+
+if TYPE_CHECKING:
+    from moses_compat.engine.decoder_tables import InputPhrases
+    from moses_compat.engine.model import MosesModel
+    from phrasetool.smt.decoder.translator import Translator
 
 _EXAMPLE = """\b
 Example:
@@ -125,3 +130,19 @@ def command(
             f"{len(sentences.sentences):,} sentences translated in {seconds:.1f} s "
             f"({1000 * seconds * threads / count:.1f} ms a sentence and thread), mean model score {total / count:.3f}"
         )
+
+
+def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -> tuple[Translator, InputPhrases]:
+    """Load what the translation of a text needs; see `MosesModel.load`."""
+    watch = TerminalWatch(quiet)
+    with watch.reading(model.tables) as progress:
+        translator, source = model.load(text, threads, progress)
+    if not quiet:
+        table = translator.table
+        copies = int(table.copies.sum())
+        say(
+            f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
+            f"can be used, {copies:,} words have no translation and will be copied"
+        )
+    model.tell_paths(watch)
+    return translator, source

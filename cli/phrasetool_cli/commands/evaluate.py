@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import quiet_option
 from phrasetool_cli.parameter_types import names_of
-from phrasetool_cli.shared.given_options import refuse_unused
 
 if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool.errors import DataError
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import default_model, force_option, model_option, quiet_option
-from phrasetool_cli.shared.model_views.classifier_quality import evaluate_classifier
-from phrasetool_cli.shared.model_views.phrase_quality import evaluate_phrases
-from phrasetool_cli.shared.model_views.syntax_quality import evaluate_syntax
-from phrasetool_cli.shared.model_views.tagger_quality import evaluate_tagger
+from phrasetool_cli.progress import TerminalWatch
+
+if TYPE_CHECKING:
+    from phrasetool.phrases import ByteArray
+    from phrasetool.retrieval import RetrievalQuality
+    from phrasetool.training.neural.text_pairs import TextPairs
 
 _EXAMPLE = """\b
 Example:
@@ -80,3 +86,230 @@ def command(
     evaluate_phrases(
         inputs, folder, max_length, limit, candidates, seed, force, quiet, document, json_file == "-"
     )  # fmt: skip
+
+
+# Words of a side.
+_MAX_LENGTH = 7
+
+
+def evaluate_phrases(
+    inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, candidates: int, seed: int, force: bool,
+    quiet: bool, document: Callable[[dict[str, Any]], None], silent: bool,
+) -> None:  # fmt: skip
+    """Measure a model of phrase pairs and say what was found.
+
+    Args:
+        inputs: phrase pairs.
+        folder: of the model.
+        max_length: pairs with more words on a side are left out.
+        limit: pairs at most, drawn at random.
+        candidates: each true target is ranked among as many.
+        seed: of what is drawn, and of random words.
+        force: go on although the pairs are of other languages.
+        quiet: no warnings.
+        document: takes what was found, for `--json`.
+        silent: say nothing.
+
+    Raises:
+        click.UsageError: there is another number of inputs.
+        PhraseToolError: the model or the pairs cannot be read, or do not fit.
+    """
+    import numpy as np
+
+    from moses_compat.corpora.training_pairs import read_training_pairs
+    from moses_compat.files.streams import Input
+    from moses_compat.measures.model_fit import FitCheck
+    from phrasetool.models.storage import load_bilingual_model
+    from phrasetool.retrieval import evaluate_pairs
+
+    if len(inputs) != 1:
+        raise click.UsageError("a model of phrase pairs is measured on one file of phrase pairs")
+    model = load_bilingual_model(folder)
+    texts: list[ByteArray] = []
+    with Input(inputs[0]) as source:
+        data = read_training_pairs(
+            source,
+            max_length=max_length or _MAX_LENGTH,
+            vocabularies=(model.source_vocabulary, model.target_vocabulary),
+            seen=texts.append,
+        )
+    check = FitCheck(folder, TerminalWatch(quiet), force)
+    check.judge_pairs(source.name, model, texts)
+    drawn = np.random.default_rng(seed).permutation(len(data))[:limit]
+    quality = evaluate_pairs(
+        model.scorer(), data.sources.select(drawn), data.targets.select(drawn), len(model.target_vocabulary),
+        candidates=candidates, seed=seed,
+    )  # fmt: skip
+    fit = {"model_fit": check.fit.as_dict()} if check.fit else {}
+    document({"signature": model.signature, **asdict(quality), **fit})
+    if not silent:
+        click.echo(f"{quality.pairs:,} pairs, {model.signature}")
+        _show_retrieval(quality)
+
+
+def _show_retrieval(quality: RetrievalQuality) -> None:
+    n = f"{quality.candidates:,}"
+    for name, value, meaning in (
+        (f"accuracy@1 of {n}", quality.accuracy_at_1, "the true target is the best of them"),
+        ("  or another translation", quality.any_translation_at_1, "the best is some translation in the pairs"),
+        (f"accuracy@10 of {n}", quality.accuracy_at_10, "it is among the ten best"),
+        ("mean reciprocal rank", quality.mean_reciprocal_rank, "1 if always first"),
+        ("AUC, random words", quality.auc_random_words, "beats the target with its words replaced; 0.5 is chance"),
+        ("AUC, other targets", quality.auc_other_targets, "beats another target of the pairs; 0.5 is chance"),
+    ):
+        click.echo(f"  {name:<24} {value:6.3f}   {meaning}")
+
+
+def evaluate_classifier(
+    inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, seed: int,
+    document: Callable[[dict[str, Any]], None], silent: bool,
+) -> None:  # fmt: skip
+    """Measure a classifier and say what was found.
+
+    Args:
+        inputs: the two sides of a bitext, or phrase pairs.
+        folder: of the model.
+        max_length: pairs with more words on a side are left out; None for what the model reads.
+        limit: pairs at most, drawn at random.
+        seed: of what is drawn.
+        document: takes what was found, for `--json`.
+        silent: say nothing.
+
+    Raises:
+        click.UsageError: there are more inputs.
+        PhraseToolError: the model or an input cannot be read, or there is nothing to tell apart.
+    """
+    import numpy as np
+
+    from phrasetool.models.storage import load_parallel_model
+    from phrasetool.training.parallel.classifier_measures import measured
+
+    if len(inputs) > 2:
+        raise click.UsageError("a classifier is measured on the two sides of a bitext, or on one file of phrase pairs")
+    model = load_parallel_model(folder)
+    texts = _read_sentence_pairs(inputs, max_length or model.architecture.longest)
+    texts = texts.select(np.sort(np.random.default_rng(seed).permutation(len(texts))[:limit]))
+    try:
+        found = measured(model, texts, seed)
+    except ValueError as error:
+        raise DataError(inputs[0], str(error)) from error
+    document({"signature": model.signature, **asdict(found)})
+    if silent:
+        return
+    click.echo(f"{found.pairs:,} pairs, {model.signature}")
+    click.echo(f"  {'':<26} {'P':>7} {'R':>7} {'F1':>7}")
+    for name, quality in (
+        ("random, at 0.5", found.random_half),
+        (f"  at {found.random_best.threshold:.3f} (from training)", found.random_best),
+        ("containment, at 0.5", found.contained_half),
+        (f"  at {found.contained_best.threshold:.3f}", found.contained_best),
+    ):
+        click.echo(f"  {name:<26} {quality.precision:7.1%} {quality.recall:7.1%} {quality.f1:7.1%}")
+    for name, value, meaning in (
+        ("AUC, random", found.auc, "beats a random target; 0.5 is chance"),
+        ("calibration error", found.calibration_error, "how far probabilities are from shares; 0 is best"),
+        ("accuracy@1", found.accuracy_at_1, "the nearest of all targets by cosine is a translation"),
+    ):
+        click.echo(f"  {name:<26} {value:7.3f}   {meaning}")
+
+
+def _read_sentence_pairs(inputs: tuple[str, ...], max_length: int) -> TextPairs:
+    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+
+    if len(inputs) == 1:
+        return read_phrase_texts(inputs[0], max_length, 0)
+    try:
+        return read_parallel_texts(inputs[0], inputs[1]).up_to(max_length)
+    except ValueError as error:
+        raise DataError(inputs[1], str(error)) from error
+
+
+def evaluate_tagger(
+    inputs: tuple[str, ...], folder: str, language: str | None, document: Callable[[dict[str, Any]], None], silent: bool
+) -> None:
+    """Measure a tagger and say what was found.
+
+    Args:
+        inputs: one treebank.
+        folder: of the model.
+        language: of the treebank.
+        document: takes what was found, for `--json`.
+        silent: say nothing.
+
+    Raises:
+        click.UsageError: there are more inputs, or the language is missing or unknown.
+        PhraseToolError: the model or the treebank cannot be read.
+    """
+    from moses_compat.corpora.conllu import read_conllu
+    from phrasetool.tagger.model import load_tagger, tag_accuracy
+
+    if len(inputs) != 1:
+        raise click.UsageError("a tagger is measured on one treebank in CoNLL-U")
+    model = load_tagger(folder)
+    if language is None:
+        raise click.UsageError(f"name the language of the treebank with --language: {', '.join(model.languages)}")
+    try:
+        model.check_language(language)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    found = tag_accuracy(model, read_conllu(inputs[0]), language)
+    document({"signature": model.signature, "language": language, **asdict(found)})
+    if silent:
+        return
+    click.echo(f"{found.words:,} words of {found.sentences:,} sentences, {model.signature}")
+    click.echo(f"  {'accuracy':<24} {found.accuracy:6.1%}   words with the right tag")
+    click.echo(f"  {'  without capitals':<24} {found.lower_accuracy:6.1%}   the same of lower-cased sentences")
+    for tag, share in found.by_tag.items():
+        click.echo(f"  {'  ' + tag:<24} {share:6.1%}")
+
+
+_SYNTAX_VECTORS = {
+    "model": "the encoder",
+    "words": "words they share (TF-IDF), no syntax",
+    "untrained": "the encoder before training",
+    "random": "noise",
+    "tags": "how often each part of speech occurs, without order",
+}
+
+
+def evaluate_syntax(
+    inputs: tuple[str, ...], folder: str, sentences: str | None, seed: int, literal: bool,
+    document: Callable[[dict[str, Any]], None], silent: bool,
+) -> None:  # fmt: skip
+    """Measure an encoder of syntax and say what was found.
+
+    Args:
+        inputs: one tagged text.
+        folder: of the model.
+        sentences: the words, where the tagged text has tags alone.
+        seed: of what is drawn.
+        literal: FD as the paper defines it.
+        document: takes what was found, for `--json`.
+        silent: say nothing.
+
+    Raises:
+        click.UsageError: there are more inputs.
+        PhraseToolError: the model or a text cannot be read, or no six sentences are alike.
+    """
+    from moses_compat.corpora.tagged_text import read_tagged_text
+    from phrasetool.syntax.evaluation import syntax_quality
+    from phrasetool.syntax.model import load_syntax_model
+
+    if len(inputs) != 1:
+        raise click.UsageError("an encoder of syntax is measured on one tagged text")
+    model = load_syntax_model(folder)
+    lines, tags = read_tagged_text(inputs[0], sentences)
+    try:
+        found = syntax_quality(model, lines, tags, seed, literal)
+    except ValueError as error:
+        raise DataError(inputs[0], str(error)) from error
+    document({"signature": model.signature, **asdict(found)})
+    if silent:
+        return
+    click.echo(f"{found.sentences:,} sentences, {model.signature}")
+    click.echo(f"{found.grouped:,} of them in {found.groups:,} groups with the same parts of speech")
+    click.echo(f"  {'':<10} {'1-NN':>6} {'5-NN':>6} {'FD':>6} {'rho':>6}")
+    for name, one in found.vectors.items():
+        figures = f"{one.nearest_1:6.1%} {one.nearest_5:6.1%} {one.fd:6.3f} {one.rho:6.3f}"
+        click.echo(f"  {name:<10} {figures}   {_SYNTAX_VECTORS[name]}")
+    click.echo(f"  {'chance':<10} {found.chance:6.1%} {found.chance:6.1%}")

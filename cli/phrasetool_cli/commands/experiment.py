@@ -10,8 +10,14 @@ import click
 
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import available_processors, force_option, quiet_option, threads_option
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
+from phrasetool_cli.options import (
+    available_processors,
+    chosen_runner,
+    cluster_options,
+    force_option,
+    quiet_option,
+    threads_option,
+)
 
 # What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 # A configuration of the folder would make it another experiment.

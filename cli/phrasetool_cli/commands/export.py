@@ -2,17 +2,134 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.checks import check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import sort_option, table_options
+from phrasetool_cli.options import output_option, sort_option, table_options
+from phrasetool_cli.parameter_types import Share, column_pair
 from phrasetool_cli.progress import TerminalWatch
-from phrasetool_cli.shared.exporting.export_options import checked, export_options
-from phrasetool_cli.shared.given_options import is_given
-from phrasetool_cli.shared.output_checks import check_outputs
+
+if TYPE_CHECKING:
+    from moses_compat.jobs.bicleaner_dictionaries import DictionaryReport
+    from moses_compat.jobs.candidate_lists import CandidateReport
+    from moses_compat.jobs.term_lexicon import LexiconReport
+    from moses_compat.measures.similarities import SimilaritySource
+    from moses_compat.tables.blocks import TableScan
+    from phrasetool.watch import Watch
+
+# What is written -> its forms, the first by default, and the options that belong to it.
+_KINDS = {
+    "vmap": ((), {"most", "longest", "always", "least", "source_vocabulary", "target_vocabulary", "evaluate", "sort",
+                  "model_folder", "columns", "scale"}),
+    "shortlist": (("text", "binary"), {"form", "most", "always", "least", "source_vocabulary", "target_vocabulary",
+                                       "evaluate", "sort", "model_folder", "columns", "scale"}),
+    "lexicon": (("tsv", "csv", "tbx"), {"form", "languages", "most", "longest", "least", "count", "stop_words",
+                                        "sample", "evaluate", "model_folder", "columns", "scale"}),
+    "bicleaner": ((), {"reverse", "least"}),
+}  # fmt: skip
+_FLAGS = {
+    "form": "--format", "languages": "--languages", "most": "--targets", "longest": "--longest", "always": "--always",
+    "least": "--min-prob", "count": "--min-count", "stop_words": "--stop-words", "sample": "--sample",
+    "source_vocabulary": "--source-vocab", "target_vocabulary": "--target-vocab", "evaluate": "--evaluate",
+    "reverse": "--reverse-out", "model_folder": "--model", "columns": "--columns", "scale": "--scale", "sort": "--sort",
+}  # fmt: skip
+
+
+def _two_languages(value: str) -> tuple[str, str]:
+    """SOURCE,TARGET, as in de,en or zh-Hans,en."""
+    if not re.fullmatch(r"[A-Za-z]{2,8}(-\w{1,8})*,[A-Za-z]{2,8}(-\w{1,8})*", value):
+        raise click.BadParameter(f"{value!r} is not two codes of languages, as in de,en")
+    source, _, target = value.partition(",")
+    return source, target
+
+
+export_options = sections(
+    "What is written",
+    click.option("--to", "kind", type=click.Choice(list(_KINDS)), required=True, help="What for, see above."),
+    output_option(),
+    click.option("--format", "form", type=click.Choice(["text", "binary", "tsv", "csv", "tbx"]),
+                 help="Of a shortlist: text, or binary, as Marian and Firefox map it into memory.  Of a lexicon: tsv, "
+                      "csv or tbx.  [default: the first]"),
+    click.option("--languages", type=_two_languages, metavar="SOURCE,TARGET", help="Of tbx: their codes, as in de,en."),
+    click.option("--reverse-out", "reverse", metavar="FILE",
+                 help="Write the dictionary of bicleaner from target to source here."),
+    click.option("--sample", type=click.IntRange(1), metavar="N",
+                 help="Of a lexicon write N pairs alone, evenly over all ranks, to be looked at by hand."),
+    "What is taken",
+    click.option("--targets", "most", type=click.IntRange(1), metavar="N",
+                 help="Candidates of a source phrase; or translations of a term.  [default: 100, or 3]"),
+    click.option("--longest", type=click.IntRange(1), metavar="N",
+                 help="Words of a phrase, or of a term.  [default: 3, or 4]"),
+    click.option("--always", type=click.IntRange(0), default=100, metavar="N",
+                 help="The most frequent target units, which are always candidates; for a shortlist, the first ones of "
+                      "the vocabulary, as Marian takes them."),
+    click.option("--min-prob", "least", type=Share(), metavar="P",
+                 help="Leave out what is less probable; of a term pair, in either direction.  [default: 0.01, or 0.1]"),
+    click.option("--min-count", "count", type=click.IntRange(1), default=2, metavar="N",
+                 help="Leave out term pairs that were extracted less often; needs joint counts if it is given."),
+    click.option("--stop-words", type=click.IntRange(0), default=50, metavar="N",
+                 help="The N most frequent words begin and end no term of several words."),
+    "Units of the other system",
+    click.option("--source-vocab", "source_vocabulary", metavar="FILE",
+                 help="What splits source words into pieces: a SentencePiece model, a tokenizer.json, or merges of "
+                      "subword-nmt; or a list of words."),
+    click.option("--target-vocab", "target_vocabulary", metavar="FILE",
+                 help="The same for target words.  What is not in it is left out."),
+    "What is known of the entries",
+    click.option("-m", "--model", "model_folder", metavar="FOLDER",
+                 help="Weigh entries by how similar their sides are, as this model says."),
+    click.option("--columns", type=column_pair, metavar="A,B",
+                 help="The same by two score columns of TABLE (source-to-target first)."),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
+                 help="How the similarities in --columns were written (see annotate)."),
+    "How good it is",
+    click.option("--evaluate", nargs=2, metavar="SRC REF",
+                 help="Sentences and their translations: say how many words of REF are candidates; or how many pairs "
+                      "are right.  Running text if a vocabulary splits it, else tokenised as TABLE."),
+)  # fmt: skip
+
+
+def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]:
+    """The options that belong to what is written, with its defaults.
+
+    Args:
+        kind: what is written.
+        given: the values of all options.
+        named: the options that were given.
+
+    Raises:
+        click.UsageError: one was given that does not belong to it, or two do not go together.
+    """
+    forms, wanted = _KINDS[kind]
+    for name in _FLAGS:
+        if name in named and name not in wanted:
+            raise click.UsageError(f"{_FLAGS[name]} does not go with --to {kind}")
+    if given["form"] and given["form"] not in forms:
+        raise click.UsageError(f"--to {kind} has the forms {', '.join(forms)}, not {given['form']}")
+    if given["model_folder"] and given["columns"]:
+        raise click.UsageError("-m and --columns both say how similar entries are; give one")
+    if "scale" in named and not given["columns"]:
+        raise click.UsageError("--scale is for --columns")
+    found = {name: value for name, value in given.items() if name in wanted}
+    if forms:
+        found["form"] = given["form"] or forms[0]
+    if (found.get("form") == "tbx") != bool(given["languages"]):
+        raise click.UsageError("--format tbx and --languages go together")
+    if kind == "lexicon":
+        by_count = [_FLAGS[name] for name in ("count", "stop_words") if name in named and given[name]]
+        found["by_count"] = " or ".join(by_count)
+    if kind == "bicleaner":
+        for path in (given["output"], given["reverse"]):
+            if path and path != "-" and not path.endswith(".gz"):
+                raise click.UsageError(f"bicleaner reads gzipped dictionaries; expected a name with .gz, not {path}")
+    return {name: value for name, value in found.items() if value is not None}
+
 
 _EXAMPLE = """\b
 Example:
@@ -49,7 +166,6 @@ def command(
     shortlist it is sorted (LC_ALL=C), as Moses writes it.
     """
     from moses_compat.tables.blocks import TableScan
-    from phrasetool_cli.shared.exporting.export_jobs import export
 
     options = checked(kind, {**given, "output": output}, set(filter(is_given, given)))
     evaluate = options.get("evaluate", ())
@@ -62,7 +178,121 @@ def command(
     watch = TerminalWatch(quiet)
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
                      warn=watch.warn)  # fmt: skip
-    report, said = export(kind, table, output, options, scan, watch)
+    report, said = _export(kind, table, output, options, scan, watch)
     document(report)
     for line in said:
         watch.say(line)
+
+
+def _export(
+    kind: str, table: str, output: str, given: dict[str, Any], scan: TableScan, watch: Watch
+) -> tuple[dict[str, Any], Iterator[str]]:
+    """Write what is wanted.
+
+    Args:
+        kind: what it is.
+        table, output: files.
+        given: the other options that were checked for it.
+        scan: how the table is read.
+        watch: follows the work.
+
+    Returns:
+        The report, and what is said of it.
+
+    Raises:
+        click.UsageError: options do not go together.
+        PhraseToolError: a file is damaged, or cannot be written.
+    """
+    if "scale" in given:
+        named = given.pop("model_folder", None), given.pop("columns", None), given.pop("scale")
+        given["similarities"] = _similarities(*named, scan, watch)
+    if kind == "bicleaner":
+        from moses_compat.jobs.bicleaner_dictionaries import DictionaryRequest, export_dictionaries
+
+        made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **given), watch)
+        return made.as_dict(), dictionary_summary(made)
+    if kind == "lexicon":
+        from moses_compat.jobs.term_lexicon import LexiconRequest, export_lexicon
+        from moses_compat.lines.counts import CountUse
+
+        by_count = given.pop("by_count", "")
+        given["count_use"] = CountUse(by_count) if by_count else None
+        lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **given), watch)
+        return lexicon.as_dict(), lexicon_summary(lexicon)
+    from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, export_candidates
+    from moses_compat.jobs.marian_shortlist import ShortlistWriter
+
+    shortlist, binary = kind == "shortlist", given.pop("form", None) == "binary"
+    longest = {"longest": 1} if shortlist else {}
+    try:
+        request = CandidateRequest(table, output, shortlist, binary, scan=scan, **{**given, **longest})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    report = export_candidates(request, ShortlistWriter() if shortlist else MapWriter(), watch)
+    return report.as_dict(), candidate_summary(report)
+
+
+def _similarities(
+    folder: str | None, columns: tuple[int, int] | None, scale: str, scan: TableScan, watch: Watch
+) -> SimilaritySource | None:
+    if columns:
+        from moses_compat.measures.similarities import ColumnSimilarities
+
+        return ColumnSimilarities(*columns, scale)
+    if folder is None:
+        return None
+    from moses_compat.measures.model_fit import FitCheck
+    from moses_compat.measures.model_sources import model_source
+
+    return model_source(FitCheck(folder, watch, scan.force), threads=scan.threads)
+
+
+def candidate_summary(report: CandidateReport) -> Iterator[str]:
+    """Lines for people, about a list of candidates."""
+    mean = report.candidates / max(1, report.phrases)
+    yield (
+        f"{report.phrases:,} phrases with {report.candidates:,} candidates ({mean:.1f} of a phrase), "
+        f"{report.always:,} units are always candidates"
+    )
+    if report.unreadable:
+        yield f"{report.unreadable:,} words were left out: they hold a tab or a character that ends lines"
+    yield from report.counts.sentences("their probabilities are taken as they are, and stand for their frequencies")
+    if found := report.coverage:
+        yield (
+            f"{_percent(found.covered, found.tokens)} of the {found.tokens:,} reference tokens are candidates of their "
+            f"sentence, {_percent(found.reachable, found.tokens)} of any; in "
+            f"{_percent(found.whole, found.sentences)} of the {found.sentences:,} sentences all are"
+        )
+        yield (
+            f"candidates of a sentence: mean {found.mean:.1f}, median {found.median:.0f}, 95th percentile "
+            f"{found.percentile_95:.0f}"
+        )
+
+
+def lexicon_summary(report: LexiconReport) -> Iterator[str]:
+    """Lines for people, about a lexicon."""
+    yield (
+        f"{report.pairs:,} term pairs, of {report.considered:,} entries that are frequent and probable enough; "
+        f"{report.written:,} written"
+    )
+    if report.unreadable:
+        yield f"{report.unreadable:,} pairs were left out: a side holds a tab or a character that ends lines"
+    yield from report.counts.sentences("the minimum count and stop words leave them aside, and no count is written")
+    if found := report.rightness:
+        yield (
+            f"{found.pairs:,} of them have their source in the text; of {_percent(found.right, found.pairs)} the "
+            f"target is in a translation, in {_percent(found.right_places, found.places)} of the {found.places:,} "
+            "sentences"
+        )
+
+
+def dictionary_summary(report: DictionaryReport) -> Iterator[str]:
+    """Lines for people, about dictionaries."""
+    other = f"; {report.reverse_pairs:,} in the other direction" if report.reverse_pairs else ""
+    yield f"{report.pairs:,} pairs of words{other}"
+    if report.unreadable:
+        yield f"{report.unreadable:,} pairs were left out: a word holds white space, at which Bicleaner splits lines"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / max(1, whole):.1f}%"

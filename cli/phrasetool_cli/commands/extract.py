@@ -7,14 +7,12 @@ import time
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import output_option, quiet_option, threads_option
 from phrasetool_cli.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.shared.given_options import refuse_unused
-from phrasetool_cli.shared.output_checks import check_outputs
 
 _EXAMPLE = """\b
 Example:

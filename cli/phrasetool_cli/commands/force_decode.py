@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import decoder_model_options, engine_options, force_option
+from phrasetool_cli.options import (
+    check_resumable,
+    chosen_runner,
+    cluster_options,
+    decoder_model_options,
+    engine_options,
+    finished_work,
+    force_option,
+    resume_option,
+)
 from phrasetool_cli.progress import ItemProgress, TerminalWatch, say
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 from phrasetool_cli.summaries import tell_derivations
 
 if TYPE_CHECKING:

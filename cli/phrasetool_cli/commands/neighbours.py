@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,15 +12,20 @@ from phrasetool.errors import PhraseToolError
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import default_model, device_option, engine_options, model_option
-from phrasetool_cli.shared.model_views.nearest_sentences import nearest_sentences
-from phrasetool_cli.shared.model_views.neighbour_lists import as_dicts, predicted_words, shown_text
+from phrasetool_cli.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:
+    from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.models.neural import NeuralModel
     from phrasetool.neighbours import Neighbour
+    from phrasetool.syntax.model import SyntaxModel
 
     # Title -> what is listed under it.
     _Shown = Mapping[str, Iterable[Neighbour]]
+
+    # Title -> what is listed under it.
+    Shown = Mapping[str, Iterable[Neighbour]]
 
 _EXAMPLE = """\b
 Example:
@@ -125,3 +131,113 @@ def _show(tables: _Shown, json_file: str | None) -> None:
         click.echo(title)
         for neighbour in neighbours:
             click.echo(f"  {neighbour.similarity:6.3f}  {shown_text(neighbour.text)}")
+
+
+def nearest_sentences(
+    folder: str, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
+) -> tuple[dict[str, Any], _Shown]:
+    """Search the sentences of a file; what was found for programs and for people.
+
+    Args:
+        folder: of an autoencoder or an encoder of syntax.
+        text: a sentence.
+        file: with a sentence a line.
+        count: how many to list.
+        device, threads: where an autoencoder reads.
+        quiet: no progress.
+
+    Raises:
+        PhraseToolError: the model or the file cannot be read, or nothing is known of the sentence.
+    """
+    from phrasetool.models.storage import load_autoencoder, read_model_config
+    from phrasetool.syntax.model import load_syntax_model
+
+    if read_model_config(Path(folder))["model"] == "syntax":
+        return _by_syntax(load_syntax_model(folder), text, file, count, quiet)
+    return _by_meaning(load_autoencoder(folder), text, file, count, device, threads, quiet)
+
+
+def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bool) -> tuple[dict[str, Any], _Shown]:
+    """By the vectors of an encoder of syntax."""
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.neighbours import Neighbour
+    from phrasetool.syntax.syntax_neighbours import nearest_by_syntax
+
+    with TableProgress("read sentences", 0, quiet) as reading:
+        sentences, symbols = read_texts(file, reading)
+    near, searched = nearest_by_syntax(model, text, sentences, symbols.words, count)
+    found = [Neighbour(*one) for one in near]
+    told = {"sentence": shown_text(text), "searched": searched, "nearest": as_dicts(found, "sentence")}
+    return told, {f"nearest of {searched:,} sentences": found}
+
+
+def _by_meaning(
+    model: AutoencoderModel, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
+) -> tuple[dict[str, Any], _Shown]:
+    """Search the sentences of a file."""
+    import torch
+
+    from moses_compat.corpora.texts import read_texts
+    from phrasetool.nn.device import choose_device
+    from phrasetool.nn.positions import LONGEST
+    from phrasetool.sentence_neighbours import NearestSentences, sentence_words
+    from phrasetool.unique_phrases import distinct_phrases
+
+    place = choose_device(device)
+    torch.set_num_threads(threads)
+    sentence = sentence_words(model, text)
+    with TableProgress("read sentences", 0, quiet) as reading:
+        everything, symbols = read_texts(file, reading)
+    sentences = everything.select(everything.lengths <= LONGEST)
+    if not quiet and (left_out := len(everything) - len(sentences)):
+        say(f"{left_out:,} lines of more than {LONGEST} words are left out")
+    sentences = distinct_phrases(sentences)[1]
+    with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
+        index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
+    found = index.nearest(sentence, count)
+    told = {"sentence": shown_text(text), "searched": len(sentences), "nearest": as_dicts(found, "sentence")}
+    return told, {f"nearest of {len(sentences):,} sentences": found}
+
+
+# What stands for the end of a sentence.
+_END = b"</s>"
+
+
+def predicted_words(model: NeuralModel, text: bytes, count: int) -> tuple[dict[str, Any], dict[str, list[Neighbour]]]:
+    """Lists for programs and for people, one for each word of the greedy translation and its end.
+
+    Args:
+        model: a translator.
+        text: a source sentence.
+        count: words a list.
+
+    Raises:
+        PhraseToolError: the sentence has no word or too many, or the translator predicts no vectors.
+    """
+    from phrasetool.neighbours import Neighbour
+    from phrasetool.neural.nearest_words import nearest_words
+    from phrasetool.phrases import Phrases
+
+    sentence = Phrases.from_lists([model.source_vocabulary.ids(text)])
+    words = [*model.target_vocabulary.words, _END]
+    try:
+        found = nearest_words(model.network, sentence, model.temperature, count)
+    except ValueError as error:
+        raise PhraseToolError(str(error)) from error
+    lists = [
+        [Neighbour(words[i], float(cosine)) for i, cosine in zip(step.words, step.cosines, strict=True)]
+        for step in found
+    ]
+    shown = {f"position {number}": near for number, near in enumerate(lists, 1)}
+    document = {"sentence": shown_text(text), "predicted": [as_dicts(near, "word") for near in lists]}
+    return document, shown
+
+
+def shown_text(text: bytes) -> str:
+    """Text for people, also where it is no UTF-8."""
+    return text.decode("utf-8", "replace")
+
+
+def as_dicts(neighbours: Iterable[Neighbour], name: str) -> list[dict[str, Any]]:
+    """Neighbours for programs; `name` is what they are."""
+    return [{name: shown_text(n.text), "similarity": round(n.similarity, 6)} for n in neighbours]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import output_option, table_options
 from phrasetool_cli.parameter_types import Share, column_pair, names_of, size_in_bytes
 from phrasetool_cli.progress import TerminalWatch
-from phrasetool_cli.shared.columns.pivot_summary import pivot_summary
-from phrasetool_cli.shared.given_options import is_given, refuse_unused
-from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.pivot import Similarities
+    from moses_compat.jobs.pivot import PivotReport, PivotRequest, Similarities
 
 _COLUMNS = ("ways", "agreement")
 _EXAMPLE = """\b
@@ -127,3 +126,27 @@ def _similarities(columns: tuple[tuple[int, int], ...], middles: int, scale: str
     each = [ColumnSimilarities(*pair, scale) for pair in columns]
     each = each * (2 * middles) if len(each) == 1 else each
     return list(zip(each[::2], each[1::2], strict=True))
+
+
+def pivot_summary(report: PivotReport, request: PivotRequest) -> Iterator[str]:
+    """Lines for people.
+
+    Args:
+        report: what was done.
+        request: what was wanted.
+    """
+    from moses_compat.jobs.pivot import describe_overlap
+
+    for (first, second), coverage in zip(request.tables, report.middles, strict=True):
+        yield f"{first}: {describe_overlap(coverage, second)}"
+    yield (
+        f"{report.entries:,} entries of {report.sources:,} sources, {report.ways / max(1, report.entries):.1f} ways to "
+        "each on average"
+    )
+    if report.without_alignment:
+        yield f"{report.without_alignment:,} entries have no alignment point, as their best way has none"
+    if report.columns:
+        yield (
+            f"scores 5 to {4 + len(report.columns)}: {'; '.join(report.columns)}.  `phrasetool moses-ini` counts them; "
+            "tune their weights"
+        )

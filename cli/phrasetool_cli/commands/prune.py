@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.shared.engines import chosen_runner
-from phrasetool_cli.shared.pruning.prune_options import check_request, chosen_method, prune_options, request_of
-from phrasetool_cli.shared.pruning.prune_summary import (
+from phrasetool_cli.checks import check_outputs, refuse_unused
+from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
+from phrasetool_cli.json_output import json_option
+from phrasetool_cli.options import (
+    WHICH_MODEL,
+    check_resumable,
+    chosen_runner,
+    cluster_options,
+    default_model,
+    output_option,
+    reading_option,
+    resume_option,
+    scoring_device_option,
+    search_options,
+    sort_option,
+    table_options,
+)
+from phrasetool_cli.parameter_types import (
+    Share,
+    column_pair,
+    frequency_limit,
+    threshold_sweep,
+    worth_threshold,
+)
+from phrasetool_cli.prune_summary import (
     sweep_document,
     tell_occurrences,
     tell_pruned,
@@ -21,9 +44,249 @@ from phrasetool_cli.shared.pruning.prune_summary import (
 from phrasetool_cli.summaries import tell_parts
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from moses_compat.jobs.prune_request import PruneRequest
+    from phrasetool.pruning.methods import Method
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.progress import TerminalWatch
+
+_SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+
+
+def _complete_criteria(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the last of several names of criteria with + between them."""
+    from click.shell_completion import CompletionItem
+
+    from phrasetool.pruning.methods import NAMES
+
+    before, plus, begun = incomplete.rpartition("+")
+    return [CompletionItem(before + plus + name) for name in NAMES if name.startswith(begun)]
+
+
+def request_of(given: dict[str, Any]) -> PruneRequest:
+    """What was asked for, from the values of all options."""
+    from moses_compat.jobs.prune_request import PruneRequest
+
+    search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
+    quiet, folders = given.pop("quiet"), given.pop("model_folders")
+    kept = any(given["columns"] or ()) or (given["scores"] is not None and os.path.exists(given["scores"]))
+    for named, flag in ((folders, "--model"), (given["columns"], "--columns")):
+        if given["encoder"] and named:
+            raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
+    given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
+    folders = folders or (default_model(),)
+    told = given.pop("json_file") is not None or not quiet
+    given.pop("dry_run")
+    return PruneRequest(
+        **given, model_folder=folders[0], more_models=tuple(folders[1:]), search=search,
+        by_criterion=told,
+    )  # fmt: skip
+
+
+prune_options = sections(
+    "What goes",
+    click.option("-t", "--threshold", type=worth_threshold, metavar="S",
+                 help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
+                      "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
+                      "rank from 0 to 1 (a product: the product)."),
+    click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
+                 help="Leave at most this share of the entries, as in 0.3 or 30%."),
+    click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
+                 help="Leave the smallest table that loses no more BLEU than this on --dev."),
+    click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
+                 help="Only print the size of the table at each of these thresholds."),
+    click.option("--method", shell_complete=_complete_criteria, metavar="NAMES",
+                 help="semantic, parallel, syntax, significance, composition, usage, probability, count, top, random, "
+                      "or several with + between them.  NAME*2 counts twice (a power in a product); NAME:S is a "
+                      "threshold of its own, as in semantic:0.7+significance:a+e.  [default: semantic; with "
+                      "--moses-ini, composition+semantic; with --forced-pairs, too, composition+semantic+usage]"),
+    click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
+                 help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
+                      "what each of them would keep, or what any of them would, cut at one rank for all or at "
+                      "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
+    click.option("--seed", type=click.IntRange(0), default=1,
+                 help="Of the method `random`."),
+    click.option("--keep-top", type=click.IntRange(0), metavar="K",
+                 help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
+                      "or a loss, the largest K up to 10 that fills 60 % of the table at most]"),
+    click.option("--protect", type=click.Choice(["all", "words", "none"]),
+                 help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
+                      "[default: all; with a --method and a size or a loss, words]"),
+    click.option("--protect-frequent", type=frequency_limit, metavar="COUNT",
+                 help="Keep mutual translations seen more than COUNT times; `none` protects none.  "
+                      "[default: 100 with a threshold of similarity alone, else none]"),
+    "What is known of the entries",
+    click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
+                 help="Model folder; or, each with its own -m, translators of the two directions, and what the methods "
+                      f"syntax and parallel ask.  {WHICH_MODEL}"),
+    reading_option,
+    scoring_device_option,
+    click.option("--scores", metavar="FILE",
+                 help="Similarities in Parquet: used if the file exists, else computed and kept there."),
+    click.option("--columns", type=column_pair, metavar="A,B",
+                 help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
+    click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
+                 help="How the similarities in --columns were written (see annotate)."),
+    click.option("--moses-ini", "ini", metavar="INI",
+                 help="The model of TABLE: its weights say what is lost without an entry (composition, top), and it "
+                      "translates for --max-bleu-loss."),
+    click.option("--corpus", "corpora", nargs=2, metavar="SOURCE TARGET",
+                 help="The bitext TABLE was made from (significance)."),
+    click.option("--forced-pairs", metavar="PAIRS",
+                 help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
+    None,
+    encoder_options,
+    "What is written",
+    output_option(),
+    click.option("--reordering-table", metavar="FILE",
+                 help="Prune this reordering table too: keep the lines of the pairs that stay, in any order."),
+    click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table."),
+    click.option("--rejected", metavar="FILE", help="Write the pruned lines here."),
+    click.option("--reasons", metavar="FILE",
+                 help="Write a row for each entry that failed (pandas.read_parquet(FILE)): line, source, target, its "
+                      "worth to each criterion, which of them alone would have removed it, and whether it stayed, "
+                      "protected."),
+    click.option("--stats", metavar="FILE",
+                 help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
+                      "the signature line."),
+    json_option,
+    resume_option,
+    cluster_options,
+    click.option("--work", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                 help="Where a --method other than semantic keeps what it measures until the table is written, some "
+                      "150 bytes an entry.  [default: where the output goes]"),
+    click.option("--dry-run", is_flag=True,
+                 help="Count what would go and say it; write no file but that of --json."),
+    "For --max-bleu-loss",
+    click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
+                 help="The development set that BLEU is measured on, a tokenised sentence a line."),
+    search_options,
+    "How the table is read",
+    sort_option,
+    None,
+    table_options,
+)  # fmt: skip
+
+
+def chosen_method(request: PruneRequest) -> Method:
+    """The method that was asked for, if all that it needs was given.
+
+    Raises:
+        click.UsageError: it is none, or lacks something.
+    """
+    try:
+        method = request.parsed_method()
+    except ValueError as error:
+        raise click.UsageError(f"--method: {error}") from error
+    _check_number_of_models(request, method)
+    advice = {
+        "weights": "the weights of a model: give --moses-ini",
+        "corpora": "the bitext that the table was made from: give --corpus SOURCE TARGET",
+        "forced_pairs": "the pairs that forced decoding of the bitext used: give --forced-pairs PAIRS",
+    }
+    if lacking := request.lacking(method):
+        raise click.UsageError(f"--method {method.name} needs {advice[lacking]}")
+    _refuse_what_the_method_does_not_ask(method, request)
+    if request.threshold is not None and request.threshold.named and method.names != ("significance",):
+        raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
+    try:
+        request.check_thresholds(method)
+    except ValueError as error:
+        option = "--method" if method.thresholds else "--threshold" if request.sweep is None else "--sweep"
+        raise click.UsageError(f"{option}: {error}") from error
+    return method
+
+
+def _refuse_what_the_method_does_not_ask(method: Method, request: PruneRequest) -> None:
+    """Refuse options of criteria that the method has not."""
+    unused = {}
+    if "random" not in method.names:
+        unused["seed"] = "the method random"
+    if len(method.names) == 1:
+        unused["combine"] = f"several criteria; --method {method.name} is one"
+    # A development set is looked for in the bitext, too.
+    if "significance" not in method.names and request.max_bleu_loss is None:
+        unused["corpora"] = f"the method significance, not for {method.name}"
+    if "usage" not in method.names:
+        unused["forced_pairs"] = f"the method usage, not for {method.name}"
+    if request.columns is None:
+        unused["scale"] = "similarities in columns; name them with --columns"
+    refuse_unused(unused)
+
+
+def _check_number_of_models(request: PruneRequest, method: Method) -> None:
+    """One model, two translators, and one for each criterion that asks a model of its own."""
+    own = sorted({"parallel", "syntax"} & set(method.names))
+    models = 1 + len(request.more_models)
+    if models > 2 + len(own):
+        others = "".join(f", and one for the method {name}" for name in own)
+        raise click.UsageError(f"-m names one model, or two translators, one a direction{others}, not {models} models")
+
+
+def check_request(request: PruneRequest, own_thresholds: bool) -> None:
+    """Refuse what cannot be meant, before any work starts.
+
+    Args:
+        own_thresholds: the criteria of the method have thresholds of their own.
+
+    Raises:
+        click.UsageError: options that do not go together.
+        PhraseToolError: an output is an input, or another output.
+    """
+    from moses_compat.files.packing import packing_for
+
+    _check_rule(request, own_thresholds)
+    check_resumable(request.resume and request.sweep is None, request.table, request.output)
+    if request.scores and request.columns:
+        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
+    if request.table == "-" and request.target_size is not None:
+        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
+    others = [*request.outputs, request.reordering_table]
+    if request.sweep is not None and (any(others) or request.output != "-"):
+        raise click.UsageError(
+            "--sweep writes no table; leave out --output, --rejected, --reasons, --stats and the options of the "
+            "reordering table"
+        )
+    if request.reasons and (packing := packing_for(request.reasons)):
+        raise click.UsageError(f"--reasons writes Parquet, which is compressed in itself; leave out {packing.ending}")
+    if (request.reordering_table is None) != (request.reordering_out is None):
+        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
+    if request.reordering_table == request.table == "-":
+        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
+    saved = request.scores is not None and os.path.exists(request.scores)
+    inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
+    check_outputs(
+        [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
+        [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
+        folders=os.path.isdir(request.table),
+    )
+
+
+def _check_rule(request: PruneRequest, own_thresholds: bool) -> None:
+    """One rule, and what belongs to it."""
+    rules = {"--threshold": request.threshold, "--target-size": request.target_size,
+             "--max-bleu-loss": request.max_bleu_loss, "--sweep": request.sweep}  # fmt: skip
+    named = [name for name, rule in rules.items() if rule is not None]
+    if own_thresholds and named:
+        raise click.UsageError(
+            "the criteria of --method have thresholds of their own; leave out --threshold, --target-size, "
+            "--max-bleu-loss and --sweep"
+        )
+    if not own_thresholds and len(named) != 1:
+        both = f", not both {' and '.join(named)}" if len(named) == 2 else f", not {', '.join(named)}" if named else ""
+        raise click.UsageError(f"give one of --threshold, --target-size, --max-bleu-loss and --sweep{both}")
+    if any(number is not None and math.isnan(number) for number in (request.target_size, request.max_bleu_loss)):
+        raise click.UsageError("a size or a loss must be a number, not NaN")
+    if request.max_bleu_loss is None:
+        if request.dev or request.search:
+            raise click.UsageError("--dev and the options of the search go with --max-bleu-loss")
+        return
+    if request.ini is None or request.dev is None:
+        raise click.UsageError("--max-bleu-loss translates: give --dev SOURCE REFERENCE and --moses-ini INI")
+    if "-" in (request.table, *request.dev):
+        raise click.UsageError("--max-bleu-loss reads its files more than once, so none can be standard input")
+
 
 # From this share of a table on, similarity alone does as well as any other criterion.
 _SMALL = 0.2

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import default_model, device_option, engine_options, model_option
 from phrasetool_cli.progress import ItemProgress, TableProgress
-from phrasetool_cli.shared.output_checks import check_outputs
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel

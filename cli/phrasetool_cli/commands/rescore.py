@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
@@ -16,7 +16,6 @@ from phrasetool_cli.options import (
     translators_option,
 )
 from phrasetool_cli.progress import TerminalWatch
-from phrasetool_cli.shared.output_checks import check_outputs
 
 _EXAMPLE = """\b
 Example:

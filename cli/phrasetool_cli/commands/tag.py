@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import allow_empty_option, default_model, engine_options, model_option, output_option
 from phrasetool_cli.progress import TerminalWatch
-from phrasetool_cli.shared.output_checks import check_outputs
 
 _FORMATS = ("tags", "factored", "conllu")
 _EXAMPLE = """\b

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.checks import check_inputs
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused_limits
 from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.commands.decode import load_translator
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
+    check_resumable,
+    chosen_runner,
+    cluster_options,
     decoder_model_options,
     engine_options,
+    finished_work,
     force_option,
     relative_option,
+    resume_option,
     search_options,
 )
 from phrasetool_cli.progress import TerminalWatch
-from phrasetool_cli.shared.decoder_loading import load_translator
-from phrasetool_cli.shared.engines import chosen_runner, cluster_options
-from phrasetool_cli.shared.given_options import refuse_unused_limits
-from phrasetool_cli.shared.output_checks import check_outputs
-from phrasetool_cli.shared.resuming import check_resumable, finished_work, resume_option
 
 if TYPE_CHECKING:
     from moses_compat.jobs.tune import NamedWeights

@@ -1,1 +1,0 @@
-"""What `phrasetool export` takes, does and says."""

@@ -1,1 +1,0 @@
-"""What is shown of models: how good they are, and what is near by their vectors."""

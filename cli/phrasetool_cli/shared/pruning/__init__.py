@@ -1,1 +1,0 @@
-"""Options and summary of `prune` and of what prunes like it."""

@@ -1,1 +1,0 @@
-"""Where similarities come from, as commands ask for it."""
