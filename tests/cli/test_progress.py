@@ -4,7 +4,7 @@ import pytest
 
 from phrasetool.training.trainer import IterationReport
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
-from phrasetool_cli.shared import progress
+from phrasetool_cli import progress
 
 
 class Clock:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from phrasetool_cli import signals
+from phrasetool_cli import process
 from phrasetool_cli.main import main
 from tests.commands import clean_environment
 
@@ -84,7 +84,7 @@ def test_an_interrupt_that_is_ignored_stays_so(monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signals.watch_signals()
+        process.watch_signals()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
