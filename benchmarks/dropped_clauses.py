@@ -15,7 +15,7 @@ from dataclasses import asdict
 import numpy as np
 
 from moses_compat.corpora.parallel_texts import read_parallel_texts
-from phrasetool.models.storage import load_parallel_model
+from phrasetool.models.parallel import ParallelModel
 from phrasetool.phrases import Phrases
 from phrasetool.training.parallel.classifier_measures import measured
 
@@ -54,7 +54,7 @@ def main():
     parser.add_argument("--target", required=True, help="their translations")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    model = load_parallel_model(given.model)
+    model = ParallelModel.load(given.model)
     texts = read_parallel_texts(given.source, given.target)
     found = measured(model, texts, given.seed, dropped_clauses)
     print(json.dumps({"signature": model.signature, **asdict(found)}, indent=1))

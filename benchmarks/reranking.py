@@ -24,7 +24,6 @@ from moses_compat.engine.n_best_lists import read_n_best
 from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
 from moses_compat.jobs.rescore import SourceText
 from phrasetool.models.neural import NeuralModel
-from phrasetool.models.storage import load_neural_model
 from phrasetool.neural.beam import translate
 from phrasetool.neural.target_vectors import target_table
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
@@ -84,7 +83,7 @@ def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, se
         begun = (folder / CHECKPOINT).exists()
         train_neural(train, dev, table, settings, TrainingRun(folder, resume=begun, overwrite=not begun))
         (folder / "seconds.json").write_text(json.dumps(round(time.process_time() - began)))
-    return folder, load_neural_model(folder)
+    return folder, NeuralModel.load(folder)
 
 
 def own_bleu(corpus: Corpus, made: NeuralModel, part: str) -> float:

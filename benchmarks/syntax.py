@@ -42,7 +42,7 @@ from syntax_texts import (
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
-from phrasetool.syntax.model import SyntaxModel, load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.train.run import CHECKPOINT
 
 RUNS = StoredStudy("syntax")
@@ -126,7 +126,7 @@ def measured(kind: str, seed: int) -> None:
     """Write the results of a model, language by language."""
     folder = trained(kind, seed)
     name = f"{kind}-{seed}"
-    model = load_syntax_model(folder)
+    model = SyntaxModel.load(folder)
     kept = RUNS.record(name) or {}
     if kept.get("signature") != model.signature:
         training = {name: value for name, value in model.training.items() if name not in ("bitexts", "tagger_folder")}

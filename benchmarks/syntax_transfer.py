@@ -39,7 +39,7 @@ from syntax_texts import (
 from moses_compat.corpora.tagged_text import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
 
 SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}
@@ -96,7 +96,7 @@ def shares(language: str, seed: int) -> dict[int, FloatArray]:
     texts, groups, origins = measured_texts(language)
     of_texts = hashlib.sha256(b"\n".join(texts)).hexdigest()
     if not RUNS.arrays(name) or str(RUNS.arrays(name)["texts"]) != of_texts:
-        models = {size: load_syntax_model(tuned(language, size, seed)) for size in sizes}
+        models = {size: SyntaxModel.load(tuned(language, size, seed)) for size in sizes}
         found = {
             f"{size}": neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
             for size, model in models.items()

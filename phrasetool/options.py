@@ -174,5 +174,10 @@ def registered(registry: Mapping[str, str], name: str, what: str) -> Any:
     """
     if name not in registry:
         raise ValueError(f"unknown {what} {name!r}; expected one of {', '.join(registry)}")
-    module, _, attribute = registry[name].partition(":")
+    return imported(registry[name])
+
+
+def imported(path: str) -> Any:
+    """Return the object `module:attribute`, importing its module on first use."""
+    module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)

@@ -12,7 +12,6 @@ from phrasetool.encoders.mean_max.kind import MeanMax
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from phrasetool_cli.console import spin_briefly
 from tests.tables import TABLES
@@ -105,14 +104,14 @@ def any_model(request):
 @pytest.fixture(scope="session")
 def any_model_folder(any_model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / any_model.kind.name
-    save_model(any_model, folder)
+    any_model.save(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
 def model_folder(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "brae"
-    save_model(model, folder)
+    model.save(folder)
     return folder
 
 
@@ -180,9 +179,9 @@ def toy_tagger_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def toy_tagger(toy_tagger_folder):
     """The same, loaded."""
-    from phrasetool.tagger.model import load_tagger
+    from phrasetool.tagger.model import TaggerModel
 
-    return load_tagger(toy_tagger_folder)
+    return TaggerModel.load(toy_tagger_folder)
 
 
 @pytest.fixture(scope="session")
@@ -191,7 +190,7 @@ def syntax_folder(tmp_path_factory):
     from tests.syntax_models import random_syntax_model
 
     folder = tmp_path_factory.mktemp("syntax") / "model"
-    save_model(random_syntax_model(), folder)
+    random_syntax_model().save(folder)
     return folder
 
 

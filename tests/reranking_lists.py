@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from phrasetool.models.storage import save_model
 from tests.neural_models import learnt_model, random_model
 
 WORDS = 12
@@ -19,7 +18,7 @@ def make(folder):
     sentences = [rng.integers(0, WORDS, rng.integers(3, 6)).tolist() for _ in range(300)]
     for name, words in (("forward", (SOURCE, TARGET)), ("backward", (TARGET, SOURCE))):
         learnt_model(*words, sentences, folder / name)
-    save_model(random_model(SOURCE, TARGET), folder / "untrained")
+    random_model(SOURCE, TARGET).save(folder / "untrained")
     for name, count in (("dev", 40), ("test", 30)):
         lines = [rng.integers(0, WORDS, rng.integers(4, 7)) for _ in range(count)]
         for language, words in (("src", SOURCE), ("ref", TARGET)):

@@ -7,7 +7,6 @@ import numpy as np
 
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
 from tests.decoder_models import SOURCE, TARGET, random_arpa
@@ -100,7 +99,7 @@ def write_experiment(folder, more="", seed=1):
     (folder / "moses.ini").write_text(INI)
     for name, sentences in (("train", 60), ("dev", 12), ("one", 15), ("two", 10)):
         write_texts(folder, name, sentences, rng)
-    save_model(small_model(seed), folder / "model")
+    small_model(seed).save(folder / "model")
     path = folder / "experiment.toml"
     path.write_text(CONFIG + more)
     return path

@@ -13,7 +13,7 @@ from torch import nn
 
 from phrasetool.encoders import ENCODERS
 from phrasetool.encoders.protocols import EncoderKind
-from phrasetool.models.storage import load_bilingual_model
+from phrasetool.models.bilingual import BilingualModel
 from phrasetool.objectives import OBJECTIVES
 from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import option
@@ -147,7 +147,7 @@ def test_it_trains_and_is_stored(trained):
     assert (config["encoder"], config["encoder_options"], config["dimension"]) == ("bag-of-words", {"power": 3}, 20)
     assert config["columns"] == ["bag_of_words_st", "bag_of_words_ts"]
     assert (config["training"]["reach"], config["training"]["batch_size"]) == (1.5, 16)
-    assert load_bilingual_model(trained).signature.startswith("model:bag-of-words+nearest-")
+    assert BilingualModel.load(trained).signature.startswith("model:bag-of-words+nearest-")
 
 
 def test_every_command_knows_it(trained, tmp_path):
@@ -200,4 +200,4 @@ def test_it_takes_any_objective(registered, loss, frozen, tmp_path):
     pairs = write(tmp_path / "pairs.gz", pair_lines()[:1500].rpartition(b"\n")[0])
     options = ("--encoder", "bag-of-words", "--loss", loss, "--iterations", "1", *frozen)
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "-q").code == 0
-    assert load_bilingual_model(tmp_path / "m").kind == Bag()
+    assert BilingualModel.load(tmp_path / "m").kind == Bag()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -148,7 +147,7 @@ def test_real_table(reference, tmp_path):
         words = [word for word, count in seen.items() if count > 3]
         parts.append(Vocabulary([UNKNOWN_WORD, *words]))
         parameters.append(random_parameters(len(words) + 1, 16, side))
-    save_model(BilingualModel(*parts, *parameters, Rae()), tmp_path / "model")
+    BilingualModel(*parts, *parameters, Rae()).save(tmp_path / "model")
     source, out = write(tmp_path / "t.gz", table), tmp_path / "o.gz"
     assert run_inside("annotate", source, "-m", tmp_path / "model", "-o", out, "-q", "--force").code == 0
     assert naive.cut_columns(read(out), 2) == table

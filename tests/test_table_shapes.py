@@ -6,7 +6,6 @@ import pytest
 
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
 from tests.commands import run_inside, write
@@ -36,7 +35,7 @@ def test_a_model_of_factored_tokens_matches_them_whole(tmp_path):
     source, target = Vocabulary([*SOURCE_WORDS, b"das|ART"]), Vocabulary(TARGET_WORDS)
     parameters = random_parameters(len(source), 6, 1), random_parameters(len(target), 6, 2)
     model = BilingualModel(source, target, *parameters, Rae())
-    save_model(model, tmp_path / "model")
+    model.save(tmp_path / "model")
     table = b"das ||| the ||| 1\ndas|ART ||| the ||| 1\ndas|PRO ||| the ||| 1\n"
     bare, whole, surface = columns(table, tmp_path / "model", tmp_path)
     assert bare == surface != whole

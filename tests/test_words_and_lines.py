@@ -36,7 +36,7 @@ ALLOWED = {
 }
 # Files that are read as text, in which Python also takes a carriage return for a line end.
 READ_AS_TEXT = {
-    "phrasetool.kernels.building": 1, "phrasetool.models.storage": 1, "phrasetool.text_encoders.folder_safety": 1,
+    "phrasetool.kernels.building": 1, "phrasetool.models.saved_model": 1, "phrasetool.text_encoders.folder_safety": 1,
     "phrasetool.text_encoders.vector_store": 1, "phrasetool.experiments.report.pages": 1,
     "moses_compat.jobs.table_parts": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
     "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from phrasetool.models.storage import save_model
 from tests.cli.small_translator import bitext, vector_file
 from tests.comparable_text import encoder_folder, write_corpus
 from tests.fake_moses import install
@@ -49,8 +48,8 @@ def _write_models(folder: Path) -> None:
     encoder_folder(folder / "encoder")
     bitext(folder, "few", 60)
     vector_file(folder)
-    save_model(random_parallel_model(), folder / "classifier")
-    save_model(random_syntax_model(), folder / "syntax")
+    random_parallel_model().save(folder / "classifier")
+    random_syntax_model().save(folder / "syntax")
     for name, lines in zip("st", toy_lines(3000), strict=True):
         (folder / f"dirty.{name}").write_bytes(b"".join(line + b"\n" for line in lines))
     for language in ("en", "de"):
@@ -88,8 +87,8 @@ def _write_tables(folder: Path) -> None:
 
 def _write_neural(folder: Path) -> None:
     """Translators, and an n-best list for them."""
-    save_model(random_model(SOURCE, TARGET), folder / "forward")
-    save_model(random_model(TARGET, SOURCE, 2), folder / "backward")
+    random_model(SOURCE, TARGET).save(folder / "forward")
+    random_model(TARGET, SOURCE, 2).save(folder / "backward")
     rng = np.random.default_rng(3)
     lines = [rng.integers(0, len(SOURCE), rng.integers(4, 7)) for _ in range(40)]
     for side, words in (("src", SOURCE), ("ref", TARGET)):

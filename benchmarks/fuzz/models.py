@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fuzz.target import Target, scratch
-from phrasetool.models.storage import load_model, save_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.text_encoders.loading import find_text_encoder
 from tests.comparable_text import encoder_folder
 from tests.neural_models import random_model
@@ -88,7 +88,7 @@ def _run_safetensors(data: bytes) -> None:
 def _model_folder() -> Path:
     folder = scratch("model")
     if not folder.exists():
-        save_model(small_model(), folder)
+        small_model().save(folder)
     return folder
 
 
@@ -121,7 +121,7 @@ _NAMES: set[str] = set()
 _MADE = (
     small_model(), random_model([b"a", b"b"], [b"x", b"y"]), random_parallel_model(), random_syntax_model(),
 )  # fmt: skip
-_SEEDS = [_files_of(lambda folder, model=model: save_model(model, folder)) for model in _MADE]  # type: ignore[misc]
+_SEEDS = [_files_of(lambda folder, model=model: model.save(folder)) for model in _MADE]  # type: ignore[misc]
 _WORDS = (
     b"null", b"true", b"[]", b"{}", b'""', b"1e999", b"-1", b'"dimension": 7', b'"model": "brae"', b'"training": 1',
     b"F32", b"F16", b"I64", b"[0, 0]", b'"shape": [2, 3]', b'"data_offsets": [0, 99999999999]', b"NaN", b"[" * 300,

@@ -6,8 +6,8 @@ from __future__ import annotations
 REMEDIES = {
     "another device": "; use --device cpu or auto",
     "train or name a model": " (train one with `phrasetool train`, or name it with -m)",
-    "train on pairs": " (`phrasetool train PAIRS`)",
-    "train an autoencoder": " (`phrasetool train --model autoencoder TEXT`)",
+    "train a model of phrase pairs": " (`phrasetool train PAIRS`)",
+    "train an autoencoder of one language": " (`phrasetool train --model autoencoder TEXT`)",
     "train a translator": " (`phrasetool train --model continuous SOURCE TARGET`)",
     "train a classifier of sentence pairs": " (`phrasetool train --model parallel SOURCE TARGET`)",
     "train a tagger": " (`phrasetool train --model tagger --treebank LANG FILE`)",

@@ -9,7 +9,7 @@ from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
 from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
-from phrasetool.models.storage import load_bilingual_model
+from phrasetool.models.bilingual import BilingualModel
 
 
 def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
@@ -19,7 +19,7 @@ def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
         return {}
     models = {}
     for path in (plan.unsupervised, folder) if plan.unsupervised else (folder,):
-        model = load_bilingual_model(path)
+        model = BilingualModel.load(path)
         # The label of a model that has learned from one language alone is the name of its encoder.
         name = (model.kind.name if path == plan.unsupervised else model.label).upper()
         with Input(plan.pairs) as source, session.watch.file("read pairs", source.size()) as progress:

@@ -14,7 +14,6 @@ from moses_compat.engine.n_best_lists import FeatureNames, NBestList
 from moses_compat.files.names import display_name
 from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.models.neural import NeuralModel
-from phrasetool.models.storage import load_neural_model
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.tuning.reranking import first_lines
@@ -134,7 +133,7 @@ def load_directed(
         ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
             swapped.
     """
-    model = load_neural_model(folder)
+    model = NeuralModel.load(folder)
     if not len(text.sentences.words):
         raise DataError(text.name, "has no words; expected the text that the list translates")
     first = found.words.select(first_lines_with_words(found))

@@ -11,15 +11,8 @@ from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
 from phrasetool.errors import ModelError
 from phrasetool.models.bilingual import CPU, BilingualModel
-from phrasetool.models.storage import (
-    load_bilingual_model,
-    load_model,
-    load_neural_model,
-    load_parallel_model,
-    read_model_config,
-)
+from phrasetool.models.saved_model import load_model, read_model_config
 from phrasetool.neural.architecture import READINGS
-from phrasetool.syntax.model import load_syntax_model
 
 # Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1
@@ -98,23 +91,27 @@ def model_source(
     """
     if device != CPU and (gives_probabilities(check.folder) or is_syntax(check.folder)):
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
+    # Imported here, as only those who have such a model need the modules.
     if is_translator(check.folder):
-        return NeuralScores(load_neural_model(check.folder), check, reading, threads, folder)
-    if is_classifier(check.folder):
-        # Here: its modules are for those who have one.
-        from moses_compat.measures.neural.parallel_scores import ParallelScores
+        from phrasetool.models.neural import NeuralModel
 
-        return ParallelScores(load_parallel_model(check.folder), check, threads, folder)
+        return NeuralScores(NeuralModel.load(check.folder), check, reading, threads, folder)
+    if is_classifier(check.folder):
+        from moses_compat.measures.neural.parallel_scores import ParallelScores
+        from phrasetool.models.parallel import ParallelModel
+
+        return ParallelScores(ParallelModel.load(check.folder), check, threads, folder)
     if is_syntax(check.folder):
         from moses_compat.measures.neural.syntax_scores import SyntaxScores
+        from phrasetool.syntax.model import SyntaxModel
 
-        return SyntaxScores(load_syntax_model(check.folder), check, threads, folder)
+        return SyntaxScores(SyntaxModel.load(check.folder), check, threads, folder)
     if device != CPU:
         check.watch.warn(
             f"{check.folder} encodes on {device}: similarities differ from those of a CPU in the last of six digits, "
             "and more where two trees of a phrase are equally good"
         )
-    return ModelSimilarities(load_bilingual_model(check.folder), check, device)
+    return ModelSimilarities(BilingualModel.load(check.folder), check, device)
 
 
 def model_sources(

@@ -100,7 +100,7 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
     Raises:
         ModelError: there is none.
     """
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.saved_model import load_model
 
     found: Any = load_model(folder)
     if not all(callable(getattr(found, name, None)) for name in ("encode", "classify")):

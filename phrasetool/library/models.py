@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import load_bilingual_model
 from phrasetool.phrases import FloatArray, Mask, Phrases
 
 if TYPE_CHECKING:
@@ -161,4 +160,4 @@ def load_model(folder: str | os.PathLike[str]) -> PhraseModel:
         >>> load_model(demo_model).dimension
         50
     """
-    return PhraseModel(load_bilingual_model(Path(folder)))
+    return PhraseModel(BilingualModel.load(Path(folder)))

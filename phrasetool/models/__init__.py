@@ -1,1 +1,5 @@
-"""Trained, saved, loadable scorers; a file each.  `storage.load_model` finds the right one for a folder."""
+"""Saved models of all families.
+
+`families` is the registry of the model families (`ModelFamily`, `FAMILIES`), `saved_model` the base class of their
+models, with model folders (`SavedModel`, `load_model`), and `fit` checks whether a model fits given pairs (`ModelFit`).
+"""

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from phrasetool.encoders.autoencoders.architecture import TextArchitecture
 from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError
-from phrasetool.models.identity import model_identity
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
 _VOCABULARY = "text.vocab"
 
 
-class AutoencoderModel:
+class AutoencoderModel(SavedModel):
     """A vocabulary and the arrays of an autoencoder.
 
     Args:
@@ -98,13 +98,11 @@ class AutoencoderModel:
             "transform_bias": np.zeros(n, np.float32),
         }
 
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         return {
-            "model": self.name,
             "architecture": asdict(self.architecture),
             "dimension": self.dimension,
-            "training": self.training,
         }
 
     @property
@@ -117,11 +115,7 @@ class AutoencoderModel:
         """The model's part of a signature line."""
         return f"model:{self.name}-{self.identity}|architecture:{self.architecture.name}|n:{self.dimension}"
 
-    def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
-        return dict(self.arrays)
-
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write `text.vocab`."""
         self.vocabulary.save(folder / _VOCABULARY)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.protocols import EncoderKind, EncoderParameters, PackedEncoder
 from phrasetool.errors import ModelError
-from phrasetool.models.identity import model_identity
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.objectives import OBJECTIVES
 from phrasetool.options import option_values
 from phrasetool.scoring.calibration import Calibration
@@ -33,7 +33,7 @@ _BRAE = ("rae", "max-margin")
 CPU = "cpu"
 
 
-class BilingualModel:
+class BilingualModel(SavedModel):
     """Two encoders of one kind, and a transformation each way.
 
     Args:
@@ -127,17 +127,15 @@ class BilingualModel:
         # The products of all words, which take longer than a small table.
         return self.kind.pack(self.source), self.kind.pack(self.target)
 
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         options = option_values(self.kind)
         return {
-            "model": self.name,
             "encoder": self.kind.name,
             **({"encoder_options": options} if options else {}),
             "dimension": self.dimension,
             "columns": list(self.columns),
             **({"calibration": self.calibration.as_dict()} if self.calibration else {}),
-            "training": self.training,
         }
 
     @property
@@ -163,7 +161,7 @@ class BilingualModel:
             for name, array in parameters.arrays().items()
         }
 
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write `source.vocab` and `target.vocab`."""
         self.source_vocabulary.save(folder / "source.vocab")
         self.target_vocabulary.save(folder / "target.vocab")

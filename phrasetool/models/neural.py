@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
-from phrasetool.models.identity import model_identity
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.neural.architecture import NeuralArchitecture
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FILES = ("source.vocab", "target.vocab")
 
 
-class NeuralModel:
+class NeuralModel(SavedModel):
     """Two vocabularies and the arrays of a translator.
 
     Args:
@@ -106,14 +106,12 @@ class NeuralModel:
             self.temperature, self.training,
         )  # fmt: skip
 
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         return {
-            "model": self.name,
             "architecture": asdict(self.architecture),
             "temperature": self.temperature,
             "dimension": self.dimension,
-            "training": self.training,
         }
 
     @property
@@ -128,11 +126,7 @@ class NeuralModel:
         loss = self.training.get("loss", "unknown")
         return f"model:{self.name}-{self.identity}|loss:{loss}|cell:{self.architecture.cell}|n:{self.dimension}"
 
-    def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
-        return dict(self.arrays)
-
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write `source.vocab` and `target.vocab`."""
         for vocabulary, file in zip((self.source_vocabulary, self.target_vocabulary), _FILES, strict=True):
             vocabulary.save(folder / file)

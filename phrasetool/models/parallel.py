@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.siamese.architecture import SiameseArchitecture
 from phrasetool.smt.corpus.symbols import Symbols
@@ -32,7 +32,7 @@ ENCODER = "encoder"
 SEARCH_VECTORS = "search.units"
 
 
-class ParallelModel:
+class ParallelModel(SavedModel):
     """What is known of words, and the arrays of a classifier.
 
     Args:
@@ -197,31 +197,23 @@ class ParallelModel:
         """How many sentences have more words than are read."""
         return int((sentence_lengths(sentences) > self.architecture.longest).sum())
 
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         return {
-            "model": self.name,
             "architecture": asdict(self.architecture),
             "temperature": self.temperature,
             "thresholds": self.thresholds,
             "dimension": self.dimension,
-            "training": self.training,
         }
 
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
-        digest = hashlib.sha256(repr((self.architecture, self.temperature)).encode())
-        arrays = dict(self.arrays)
+        head, arrays = repr((self.architecture, self.temperature)).encode(), dict(self.arrays)
         if self.encoder is not None:
             arrays |= {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
-            digest.update(self.encoder.tokenizer_text)
-        for name, array in sorted(arrays.items()):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for vocabulary in self.vocabularies:
-            digest.update(b"\n".join(vocabulary.words))
-        return digest.hexdigest()[:8]
+            head += self.encoder.tokenizer_text
+        return model_identity(head, arrays, tuple(self.vocabularies))
 
     @property
     def signature(self) -> str:
@@ -230,11 +222,7 @@ class ParallelModel:
         inputs = f"{a.layer}-pieces" if a.inputs == "folder" else "words"
         return f"model:{self.name}-{self.identity}|inputs:{inputs}|cell:{a.cell}|length:{a.length}|n:{self.dimension}"
 
-    def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
-        return dict(self.arrays)
-
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write the vocabularies, or the encoder as a folder."""
         for vocabulary, file in zip(self.vocabularies, _VOCABULARIES, strict=False):
             vocabulary.save(folder / file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -13,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
-from phrasetool.models.identity import model_identity
 from phrasetool.models.parallel import read_words
-from phrasetool.models.storage import load_kind
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable, known_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
@@ -27,7 +25,7 @@ _PIECES = "pieces.model"
 _KNOWN = "pieces.known"
 
 
-class SyntaxModel:
+class SyntaxModel(SavedModel):
     """Pieces of words, and the arrays of an encoder and its decoder.
 
     Args:
@@ -133,15 +131,13 @@ class SyntaxModel:
         """Which of N texts in pieces have more of them than are read, bool, shape (N,)."""
         return np.asarray(texts.lengths > self.shape.longest)
 
-    def config(self) -> dict[str, Any]:
-        """What `config.json` says of it."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         return {
-            "model": self.name,
             "languages": list(self.languages),
             "targets": list(self.targets),
             "shape": asdict(self.shape),
             "dimension": self.dimension,
-            "training": self.training,
         }
 
     @property
@@ -159,7 +155,7 @@ class SyntaxModel:
         """Name -> array, as stored."""
         return {**self.arrays, _KNOWN: self.known.astype(np.uint8)}
 
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write the pieces, a model of sentencepiece."""
         (folder / _PIECES).write_bytes(self.pieces.stored)
 
@@ -184,16 +180,6 @@ class SyntaxModel:
             raise ModelError(f"{folder / _PIECES}: cannot read: {error}") from error
         known = weights[_KNOWN].astype(np.bool_)
         return cls(languages, targets, pieces, known, shape, weights, config.get("training", {}))
-
-
-def load_syntax_model(folder: str | os.PathLike[str]) -> SyntaxModel:
-    """Load a syntactic encoder.
-
-    Raises:
-        ModelError: the model is missing, damaged, of another format version or of another kind.
-    """
-    model: SyntaxModel = load_kind(folder, SyntaxModel.name, "train a syntactic encoder")
-    return model
 
 
 def _without(texts: Phrases, left_out: Mask) -> Phrases:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,8 +16,7 @@ import numpy.typing as npt
 
 from phrasetool.errors import ModelError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
-from phrasetool.models.identity import model_identity
-from phrasetool.models.storage import load_kind
+from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray, Int32Array, Phrases
 from phrasetool.tagger.data import UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
 from phrasetool.tagger.settings import TaggerShape
@@ -27,7 +25,7 @@ from phrasetool.tagger.settings import TaggerShape
 _SENTENCES = 512
 
 
-class TaggerModel:
+class TaggerModel(SavedModel):
     """Tags the words of several languages with their parts of speech.
 
     Args:
@@ -88,14 +86,12 @@ class TaggerModel:
         best = np.argmax(scores[:, : len(tags)], axis=1).tolist()
         return [[tags[number] for number in best[first:last]] for first, last in itertools.pairwise(offsets.tolist())]
 
-    def config(self) -> dict[str, Any]:
-        """Return the content of `config.json`."""
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
         return {
-            "model": self.name,
             "languages": list(self.languages),
             "tags": list(self.tags),
             "shape": asdict(self.shape),
-            "training": self.training,
         }
 
     @property
@@ -108,11 +104,7 @@ class TaggerModel:
         """The model's part of a signature line."""
         return f"model:{self.name}-{self.identity}|languages:{','.join(self.languages)}|tags:{len(self.tags)}"
 
-    def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array, as stored."""
-        return dict(self.arrays)
-
-    def save_vocabularies(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> None:
         """Write nothing: features are hashed, so a tagger has no vocabulary."""
 
     @classmethod
@@ -131,16 +123,6 @@ class TaggerModel:
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe a tagger ({error})") from error
         return cls(languages, tags, shape, weights, config.get("training", {}))
-
-
-def load_tagger(folder: str | os.PathLike[str]) -> TaggerModel:
-    """Load a tagger.
-
-    Raises:
-        ModelError: the model is missing, damaged, of another format version or of another kind.
-    """
-    model: TaggerModel = load_kind(folder, TaggerModel.name, "train a tagger")
-    return model
 
 
 def tag_scores(

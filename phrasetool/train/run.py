@@ -18,7 +18,7 @@ from phrasetool.watch import ItemTick, refuse
 if TYPE_CHECKING:
     import torch
 
-    from phrasetool.models.storage import SavedModel
+    from phrasetool.models.saved_model import SavedModel
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,7 @@ class TrainingRun:
         Raises:
             PhraseToolError: the folder cannot be written.
         """
-        from phrasetool.models.storage import save_model
-
-        save_model(model, self.folder)
+        model.save(self.folder)
         self.forget_checkpoint()
 
     def forget_checkpoint(self) -> None:

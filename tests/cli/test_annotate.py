@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from moses_compat.lines.insert_scores import scale_similarities
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
@@ -74,7 +73,7 @@ def test_several_models(model, model_folder, tmp_path):
         random_parameters(14, 4, 9),
         Rae(),
     )
-    save_model(other, tmp_path / "other")
+    other.save(tmp_path / "other")
     table = write(tmp_path / "t", TABLES["crlf"])
     both = annotate(table, model_folder, "-m", tmp_path / "other", "-o", "-").out
     first, second = annotate(table, model_folder, "-o", "-").out, annotate(table, tmp_path / "other", "-o", "-").out

@@ -12,7 +12,6 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
@@ -252,7 +251,7 @@ def annotated_run(reference, tmp_path_factory):
                                   for word in line.split(b" ||| ")[1].split()})]  # fmt: skip
     vocabularies = Vocabulary(words, range(len(words))), Vocabulary(targets, range(len(targets)))
     parameters = random_parameters(len(words), 10, 1), random_parameters(len(targets), 10, 2)
-    save_model(BilingualModel(*vocabularies, *parameters, Rae(), {"loss": "none"}), folder / "model")
+    BilingualModel(*vocabularies, *parameters, Rae(), {"loss": "none"}).save(folder / "model")
     ini = (reference / "moses.ini").read_bytes().replace(b"path=./phrase-table.gz", b"path=table.gz")
     write(folder / "moses.ini", ini.replace(b"path=./", f"path={reference}/".encode()))
     models = [MosesModel.read(str(folder / "moses.ini"))]

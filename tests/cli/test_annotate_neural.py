@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.models.storage import save_model
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.table_translators import backward_translator, naive_score, translator
@@ -18,8 +17,8 @@ TABLE = TABLES["latin-1"]
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translators")
-    save_model(translator(), folder / "forward")
-    save_model(backward_translator(), folder / "backward")
+    translator().save(folder / "forward")
+    backward_translator().save(folder / "backward")
     return folder / "forward", folder / "backward"
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.models.storage import save_model
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.syntax_tags import tag_log_probabilities
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -41,7 +40,7 @@ def column(data):
 
 
 def cosines(folder):
-    model = load_syntax_model(folder)
+    model = SyntaxModel.load(folder)
     return np.array([model.cosines([source], [target])[0] for source, target in phrases()])
 
 
@@ -141,7 +140,7 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
 
 
 def test_long_phrases_say_nothing_and_are_counted(tmp_path):
-    save_model(random_syntax_model(longest=12), tmp_path / "m")
+    random_syntax_model(longest=12).save(tmp_path / "m")
     long = b" ".join([b"The"] * 30) + b" ||| Die ||| 0.5\n"
     table = write(tmp_path / "t", b"The ||| Die ||| 0.5\n" + long)
     done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
@@ -170,7 +169,7 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
     assert "a column is p(tags of target | source) by" in done.err
     written = (tmp_path / "a").read_bytes()
     assert naive.cut_columns(written, 3) == TABLE
-    model = load_syntax_model(syntax_folder)
+    model = SyntaxModel.load(syntax_folder)
     sides = [list(side) for side in zip(*phrases(), strict=True)]
     expected = np.column_stack(
         [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import phrasetool
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from tests.commands import run_inside, write
 from tests.toy_treebanks import toy_sentences
 
@@ -24,7 +24,7 @@ def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
     done = run_inside(*command, "--json", tmp_path / "j")
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "j").read_text())
-    assert found["signature"] == load_syntax_model(syntax_folder).signature
+    assert found["signature"] == SyntaxModel.load(syntax_folder).signature
     model = found["vectors"]["model"]
     shown = done.out.decode()
     assert f"{found['grouped']} of them in {found['groups']} groups with the same parts of speech" in shown
@@ -62,7 +62,7 @@ def test_neighbours_by_syntax(syntax_folder, texts):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert (found["searched"], len(found["nearest"])) == (60, 3)
-    model = load_syntax_model(syntax_folder)
+    model = SyntaxModel.load(syntax_folder)
     best = found["nearest"][0]
     assert best["similarity"] == pytest.approx(model.cosines([sentence], [best["sentence"]])[0], abs=1e-5)
     shown = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 1, "-q").out.decode()

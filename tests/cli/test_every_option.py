@@ -17,7 +17,6 @@ import click
 import numpy as np
 import pytest
 
-from phrasetool.models.storage import save_model
 from phrasetool_cli.main import COMMANDS, cli
 from tests.commands import run_inside, write
 from tests.decoder_models import SOURCE, TARGET
@@ -826,7 +825,7 @@ def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder)
     """Texts for models of sentences, and those models."""
     for name, model in (("classifier", classifier_folder), ("tagger", toy_tagger_folder), ("syntax", syntax_folder)):
         shutil.copytree(model, folder / name)
-    save_model(random_parallel_model(3), folder / "classifier2")
+    random_parallel_model(3).save(folder / "classifier2")
     for name, seed in (("plain", 1), ("plain2", 2)):
         for language, lines in zip(("en", "de"), syntax_lines(30, seed), strict=True):
             write(folder / f"{name}.{language}", "".join(line + "\n" for line in lines).encode())
@@ -934,7 +933,7 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
     for name in ("pairs", "pairs2"):
         chosen = rng.sample(lines, 150)
         write_table(folder, name, sorted(chosen), lambda fields: [*fields[:2], b"%d" % rng.randint(1, 9)])
-    save_model(small_model(7), folder / "model2")
+    small_model(7).save(folder / "model2")
     done = run_inside("annotate", folder / "table", "-m", folder / "model", "-o", folder / "annotated", "-q")
     assert done.code == 0, done.err
     write(folder / "compounds", b"ab bc\nab cd abcd\na b c\n")

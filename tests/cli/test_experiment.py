@@ -10,7 +10,6 @@ import pytest
 from moses_compat.engine.laboratory import Laboratory
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.commands import read, run_inside, run_outside
 from tests.conftest import random_parameters
@@ -266,7 +265,7 @@ def of_another_language(folder):
     """A model that knows no word of the table."""
     words = [b"<unk>", b"ny", b"my", b"hy"]
     sides = [random_parameters(len(words), 6, seed) for seed in (1, 2)]
-    save_model(BilingualModel(Vocabulary(words), Vocabulary(words), *sides, Rae()), folder)
+    BilingualModel(Vocabulary(words), Vocabulary(words), *sides, Rae()).save(folder)
 
 
 def test_a_model_that_does_not_fit(tmp_path):

@@ -8,7 +8,6 @@ import shlex
 import pandas as pd
 import pytest
 
-from phrasetool.models.storage import save_model
 from tests.cli.small_translator import WORDS, sentences
 from tests.commands import read, run_inside, write
 from tests.neural_models import random_model
@@ -72,7 +71,7 @@ def finished(tmp_path_factory):
         run_inside("lm", folder / "text", "--order", 3, "--estimator", "built-in", "-o", folder / "lm.arpa").code == 0
     )
     write(folder / "moses.ini", INI.encode())
-    save_model(random_model([w.encode() for w in WORDS], [w.encode() for w in WORDS.values()]), folder / "translator")
+    random_model([w.encode() for w in WORDS], [w.encode() for w in WORDS.values()]).save(folder / "translator")
     config = write(folder / "experiment.toml", CONFIG.encode())
     done = run_inside("experiment", config, "--threads", 2, "--force")
     assert done.code == 0, done.err
@@ -83,7 +82,7 @@ def test_a_translator_of_other_languages_is_refused_before_anything_is_made(fini
     texts = [f"{text}.{side}" for text in ("dev", "one", "two") for side in ("src", "trg")]
     for name in ("experiment.toml", "table.gz", "moses.ini", "lm.arpa", *texts):
         write(tmp_path / name, (finished / name).read_bytes())
-    save_model(random_model([b"quite", b"others"], [b"than", b"these"]), tmp_path / "translator")
+    random_model([b"quite", b"others"], [b"than", b"these"]).save(tmp_path / "translator")
     done = run_inside("experiment", tmp_path / "experiment.toml", "-q")
     assert done.code == 1
     assert "translator: does not translate between" in done.message

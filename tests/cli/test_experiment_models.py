@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from moses_compat.measures.saved_similarities import SavedScores
-from phrasetool.models.storage import save_model
 from tests.commands import run_inside
 from tests.decoder_models import SOURCE, TARGET
 from tests.small_experiment import table_lines, write_experiment
@@ -37,7 +36,7 @@ def experiment(folder, model, more=MORE):
 def translators(folder):
     words = [b"<unk>", *SOURCE], [b"<unk>", *TARGET]
     for name, (source, target) in {"forward": words, "backward": words[::-1]}.items():
-        save_model(translator(source, target), folder / name)
+        translator(source, target).save(folder / name)
 
 
 def run(path, *more):

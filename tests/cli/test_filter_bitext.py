@@ -10,7 +10,7 @@ import pytest
 from moses_compat.files import streams
 from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
 from moses_compat.measures.neural import score_parts
-from phrasetool.models.storage import load_parallel_model, save_model
+from phrasetool.models.parallel import ParallelModel
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
@@ -58,7 +58,7 @@ def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
         "--rejected", tmp_path / "rejected", "--json", tmp_path / "json", "--threshold", 0.3,
     )  # fmt: skip
     assert done.code == 0, done.err
-    model = load_parallel_model(classifier_folder)
+    model = ParallelModel.load(classifier_folder)
     pairs = list(zip(source.read_bytes().splitlines(True), target.read_bytes().splitlines(True), strict=True))
     plain = [[line.replace(b"\t", b" ").strip() for line in pair] for pair in pairs]
     expected = np.array([model.probabilities([s], [t])[0] if s and t else 0 for s, t in plain])
@@ -85,7 +85,7 @@ def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_
     options = ("--scores", tmp_path / "scores", "--threshold", "best", "--json", tmp_path / "json")
     done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
     assert done.code == 0, done.err
-    told, best = json.loads((tmp_path / "json").read_text()), load_parallel_model(classifier_folder).thresholds["best"]
+    told, best = json.loads((tmp_path / "json").read_text()), ParallelModel.load(classifier_folder).thresholds["best"]
     assert told["threshold"] == best != 0.5
     assert "tells pairs from others with AUC 0.7" in done.err
     verdicts = np.array([row[1] == b"kept" for row in rows(tmp_path / "scores")])
@@ -113,7 +113,7 @@ def test_threads_and_pieces_change_no_byte(classifier_folder, tmp_path, monkeypa
 
 
 def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept, tmp_path):
-    save_model(random_parallel_model(length="none"), tmp_path / "m")
+    random_parallel_model(length="none").save(tmp_path / "m")
     source, target = bitext(tmp_path / "b")
     scored = ("--scores", tmp_path / "scores", "--explain", "--force", "-q")
     assert run_inside("filter-bitext", source, target, "-m", tmp_path / "m", *kept, *scored).code == 0
@@ -146,7 +146,7 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ks.scores-1", "s", "t"]
     assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
     monkeypatch.setattr(score_parts.pq, "write_table", write_table)
-    save_model(random_parallel_model(), tmp_path / "other")
+    random_parallel_model().save(tmp_path / "other")
     other = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
     assert "holds scores of another model" in other
     swapped = bitext(tmp_path / "b", dirty_lines(seed=9))
@@ -250,7 +250,7 @@ def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
 
 def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
-    best = load_parallel_model(classifier_folder).thresholds["best"]
+    best = ParallelModel.load(classifier_folder).thresholds["best"]
     done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
     assert done.code == 0, done.err
     assert f"score less than {best:g}" in done.err

@@ -10,7 +10,6 @@ import phrasetool
 import phrasetool_cli.demo
 from phrasetool.errors import DataError
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import load_bilingual_model, save_model
 from tests.commands import read, run_inside, write
 
 DEMO = Path(phrasetool_cli.demo.__file__).parent
@@ -157,11 +156,11 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
     done = run_inside("annotate", once, *options, "-o", twice, "--force")
     assert done.code == 0
     assert "warning" in done.message
-    model = load_bilingual_model(folder / "model")
+    model = BilingualModel.load(folder / "model")
     arrays = model.source.arrays()
     side = model.kind.parameters({**arrays, "transform": 0.7 * arrays["transform"]})
     other = BilingualModel(model.source_vocabulary, model.target_vocabulary, side, model.target, model.kind)
-    save_model(other, tmp_path / "other")
+    other.save(tmp_path / "other")
     assert run_inside("annotate", once, "-m", tmp_path / "other", "-q", "-o", twice).err == ""
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.models.storage import load_autoencoder
+from phrasetool.models.autoencoder import AutoencoderModel
 from tests.cli.conftest import SENTENCES
 from tests.commands import run_inside, write
 
@@ -39,7 +39,7 @@ def test_sentences_by_cosine(text, autoencoder):
     assert found["sentence"] == sentence
     assert found["searched"] == len(SENTENCES)
     others = [line for line in SENTENCES[:-1] if line != sentence]
-    expected = naive(load_autoencoder(autoencoder), sentence, others)
+    expected = naive(AutoencoderModel.load(autoencoder), sentence, others)
     got = {one["sentence"]: one["similarity"] for one in found["nearest"]}
     assert got == pytest.approx({line: expected[line] for line in sorted(expected, key=expected.get)[-6:]}, abs=1e-5)
     assert list(got.values()) == sorted(got.values(), reverse=True)

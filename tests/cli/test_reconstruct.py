@@ -4,7 +4,7 @@ import re
 import pytest
 import sacrebleu
 
-from phrasetool.models.storage import load_autoencoder
+from phrasetool.models.autoencoder import AutoencoderModel
 from tests.cli.conftest import SENTENCES
 from tests.commands import read, run_inside, write
 
@@ -34,7 +34,7 @@ def test_what_was_learned_by_heart_comes_back_as_it_is_written(text, autoencoder
     assert found["words"] == len(wanted.split())
     assert found["unknown_words"] == 0
     assert found["dimension"] == 96
-    assert found["signature"] == load_autoencoder(autoencoder).signature
+    assert found["signature"] == AutoencoderModel.load(autoencoder).signature
     groups = [(group["from"], group["to"], group["texts"]) for group in found["by_length"]]
     assert groups == [(1, 5, 4), (6, 10, 24), (11, 15, 2)]
 

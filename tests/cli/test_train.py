@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
 
 DIGITS = [f"{a}{b}" for a in "abcde" for b in "123456"]

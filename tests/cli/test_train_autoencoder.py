@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from phrasetool.models.storage import load_autoencoder
+from phrasetool.models.autoencoder import AutoencoderModel
 from tests.commands import run_inside, write
 
 FAST = ("--model", "autoencoder", "--word-units", "8", "--hidden", "16", "--epochs", "2", "--threads", "1")
@@ -19,7 +19,7 @@ def text(tmp_path_factory):
 def test_train_says_what_it_does(text, tmp_path):
     outcome = run_inside("train", text, "-o", tmp_path / "m", *FAST, "--max-length", "8")
     assert outcome.code == 0, outcome.err
-    model = load_autoencoder(tmp_path / "m")
+    model = AutoencoderModel.load(tmp_path / "m")
     assert outcome.err.splitlines() == [
         "phrasetool: 5 lines of more than 8 words are left out",
         "phrasetool: 45 texts, 8 words, 0.0% of the text unknown",
@@ -40,7 +40,7 @@ def test_a_text_from_standard_input_and_other_options(text, tmp_path):
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["architecture"]["name"] == "lstm"
     assert config["training"]["seed"] == 4
-    assert load_autoencoder(tmp_path / "m").vocabulary.words == [b"<unk>", b"b", b"a", b"c"]
+    assert AutoencoderModel.load(tmp_path / "m").vocabulary.words == [b"<unk>", b"b", b"a", b"c"]
 
 
 @pytest.mark.parametrize(

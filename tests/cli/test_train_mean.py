@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.models.storage import load_bilingual_model
+from phrasetool.models.bilingual import BilingualModel
 from tests.commands import read, run_inside, write
 from tests.text_encoder_folders import MEANINGS, WORDS, table_lines
 
@@ -40,7 +40,7 @@ def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
     document = json.loads((tmp_path / "j").read_text())
     assert document["log"] == []
     assert document["training"]["iterations_done"] == 0
-    model = load_bilingual_model(tmp_path / "m")
+    model = BilingualModel.load(tmp_path / "m")
     assert model.columns == ("mean_st", "mean_ts")
     assert not (tmp_path / "m" / "checkpoint.safetensors").exists()
     done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from tests.cli.test_train import pair_lines
 from tests.commands import COMMAND, clean_environment, run_inside, write
 

@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.models.storage import load_autoencoder, load_bilingual_model
+from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.models.bilingual import BilingualModel
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 
@@ -34,11 +35,11 @@ def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
     assert done.code == 0, done.err
     assert "encoder mean-max" in done.err
     assert "n=24" in done.err
-    model = load_bilingual_model(tmp_path / "m")
+    model = BilingualModel.load(tmp_path / "m")
     assert (model.kind.word_units, model.kind.heads, model.dimension) == (8, 3, 24)
     for side in ("source", "target"):
         vocabulary = getattr(model, f"{side}_vocabulary")
-        wanted = load_autoencoder(folder / side).encoder_arrays(vocabulary.words)
+        wanted = AutoencoderModel.load(folder / side).encoder_arrays(vocabulary.words)
         for name, array in getattr(model, side).arrays().items():
             assert np.array_equal(array, wanted[name]) != name.startswith("transform"), name
     training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
@@ -56,8 +57,8 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
     done = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--iterations", "1", *flags)
     assert done.code == 0, done.err
     assert "source word vectors:" in done.err
-    model = load_bilingual_model(tmp_path / "m")
-    wanted = load_autoencoder(folder / "source").encoder_arrays(model.source_vocabulary.words)
+    model = BilingualModel.load(tmp_path / "m")
+    wanted = AutoencoderModel.load(folder / "source").encoder_arrays(model.source_vocabulary.words)
     found = model.source.arrays()
     assert np.array_equal(found["query"], wanted["query"]) is (layers == "fixed")
     for name in ("query", "word_vectors"):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from tests.commands import run_inside, write
 from tests.syntax_models import FAST, toy_lines
 
@@ -25,7 +25,7 @@ def train(*arguments):
 def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_path):
     done = train(*bitext, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
     assert done.code == 0, done.err
-    model = load_syntax_model(tmp_path / "m")
+    model = SyntaxModel.load(tmp_path / "m")
     assert f"{model.training['examples']:,} examples, 8 more as the development set; 330 pieces" in done.err
     assert "epoch 3/3: loss " in done.err
     assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
@@ -41,7 +41,7 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
     options = [argument for pair in sizes for argument in pair]
     again = train(*bitext, "--tagger", toy_tagger_folder, *options, "-o", tmp_path / "n", "--no-own-language")
     assert again.code == 0, again.err
-    more = load_syntax_model(tmp_path / "n").training
+    more = SyntaxModel.load(tmp_path / "n").training
     assert (more["start"], more["own_language"]) == (model.signature, False)
     assert more["examples"] < model.training["examples"]
     fixed = train(*bitext, "--tagger", toy_tagger_folder, *options, "--units", 3, "-o", tmp_path / "o")
@@ -52,7 +52,7 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
     given = ("--text", "de", bitext[4], "--text", "en", bitext[2], "--tagger", toy_tagger_folder)
     done = train(*given, *OPTIONS, "-o", tmp_path / "m")
     assert done.code == 0, done.err
-    model = load_syntax_model(tmp_path / "m")
+    model = SyntaxModel.load(tmp_path / "m")
     assert model.languages == model.targets == ("de", "en")
     assert sum(model.training["pairs"].values()) == model.training["examples"]
     assert set(model.training["pairs"]) == {"de-de", "en-en"}
@@ -60,7 +60,7 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
     more = train(*bitext, *given, *OPTIONS, "-o", tmp_path / "n")
     assert more.code == 0, more.err
     # They are learnt so as parts of the bitext already.
-    assert load_syntax_model(tmp_path / "n").training["pairs"]["en-de"] > 0
+    assert SyntaxModel.load(tmp_path / "n").training["pairs"]["en-de"] > 0
     other = train("--text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
     assert (other.code, "--text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
     none = train(*given, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")

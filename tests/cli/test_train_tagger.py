@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.tagger.model import load_tagger
+from phrasetool.tagger.model import TaggerModel
 from tests.commands import run_inside, write
 from tests.toy_treebanks import FAST, treebank_file
 
@@ -26,7 +26,7 @@ def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
     dev = [x for name in ("en", "de") for x in ("--dev", name, treebank_file(tmp_path / f"dev.{name}", name, 20, 2))]
     done = train(*banks, *dev, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
     assert done.code == 0, done.err
-    model = load_tagger(tmp_path / "m")
+    model = TaggerModel.load(tmp_path / "m")
     assert "words of 120 sentences in en, de" in done.err
     assert "epoch 6/6: loss " in done.err
     assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
@@ -49,7 +49,7 @@ def test_without_a_development_set_some_is_held_out(banks, tmp_path):
     done = train(*banks, "-o", tmp_path / "m", "--epochs", 1)
     assert done.code == 0, done.err
     assert "one sentence in twenty of each language is held out" in done.err
-    assert load_tagger(tmp_path / "m").training["sentences"] == {"en": 57, "de": 57}
+    assert TaggerModel.load(tmp_path / "m").training["sentences"] == {"en": 57, "de": 57}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatc
         done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", *OPTIONS, "--epochs", 1, "-o",
                           tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
         assert done.code == 0, done.err
-        assert load_tagger(tmp_path / "m").languages == languages
+        assert TaggerModel.load(tmp_path / "m").languages == languages
     write(tmp_path / "c.toml", b"[train]\ntreebank = ['en']\n")
     done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", "-o", tmp_path / "m")
     assert done.code == 1

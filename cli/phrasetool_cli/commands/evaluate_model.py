@@ -65,7 +65,7 @@ def command(
     Of an encoder of syntax, give a TAGGED text, as `phrasetool tag` writes it: the figures say how many of the nearest
     sentences have the same parts of speech, and how well distances agree (FD, the lower the better; rho, the higher).
     """
-    from phrasetool.models.storage import read_model_config
+    from phrasetool.models.saved_model import read_model_config
 
     document = json_document(json_file, [*inputs, sentences])
     folder = model_folder or default_model()

@@ -110,12 +110,14 @@ def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> Non
 def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads: int, quiet: bool) -> SupportReport:
     from moses_compat.jobs.tag_support import tag_support
     from moses_compat.tables.blocks import TableScan
-    from phrasetool.tagger.model import load_tagger
+    from phrasetool.tagger.model import TaggerModel
 
     first, source, second, target = bitext
     scan = TableScan(on_error="skip", threads=threads)
     try:
-        return tag_support(path, scan, load_tagger(tagger), (first, second), (source, target), TerminalWatch(quiet))
+        return tag_support(
+            path, scan, TaggerModel.load(tagger), (first, second), (source, target), TerminalWatch(quiet)
+        )
     except ValueError as error:
         raise click.UsageError(f"--bitext: {error}") from error
 

@@ -74,7 +74,7 @@ def command(
     """
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.saved_model import load_model
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()

@@ -61,13 +61,13 @@ def command(
 
     from moses_compat.corpora.texts import read_texts
     from moses_compat.files.streams import Output
-    from phrasetool.models.storage import load_autoencoder
+    from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.nn.device import choose_device
     from phrasetool.reconstruction import reconstruct_lines
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
-    model = load_autoencoder(model_folder or default_model())
+    model = AutoencoderModel.load(model_folder or default_model())
     place = choose_device(device)
     torch.set_num_threads(threads)
     with TableProgress("read text", 0, quiet) as reading:

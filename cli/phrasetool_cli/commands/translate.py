@@ -72,7 +72,7 @@ def command(
     from moses_compat.corpora.dictionary import read_dictionary
     from moses_compat.corpora.written_text import WrittenText, written_words
     from moses_compat.files.streams import Output
-    from phrasetool.models.storage import load_neural_model
+    from phrasetool.models.neural import NeuralModel
     from phrasetool.neural.beam import NeuralTranslation, n_best_translations, without_repetitions, written
     from phrasetool.nn.device import choose_device
 
@@ -86,7 +86,7 @@ def command(
     check_inputs(inputs)
     document = json_document(json_file, inputs, [output, listed])
     watch, place = TerminalWatch(quiet), choose_device(device)
-    model = load_neural_model(model_folder or default_model())
+    model = NeuralModel.load(model_folder or default_model())
     if new_words and target_vectors:
         model = with_new_words(model, new_words, target_vectors, watch)
     words = {} if dictionary is None else read_dictionary(dictionary)

@@ -21,7 +21,7 @@ from phrasetool_cli.json_output import json_document
 if TYPE_CHECKING:
     import torch
 
-    from phrasetool.models.storage import SavedModel
+    from phrasetool.models.saved_model import SavedModel
     from phrasetool.train.run import TrainingRun
     from phrasetool.train.settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert

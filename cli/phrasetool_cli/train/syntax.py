@@ -98,18 +98,18 @@ def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> Syntax
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.syntax.model import load_syntax_model
+    from phrasetool.syntax.model import SyntaxModel
     from phrasetool.syntax.train_syntax import train_syntax
-    from phrasetool.tagger.model import load_tagger
+    from phrasetool.tagger.model import TaggerModel
 
     watch = TerminalWatch(run.quiet)
     settings = _settings(inputs, given)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     assert inputs.tagger is not None
-    tagger = load_tagger(inputs.tagger)
+    tagger = TaggerModel.load(inputs.tagger)
     inputs.check(tagger)
-    start = load_syntax_model(inputs.start) if inputs.start else None
+    start = SyntaxModel.load(inputs.start) if inputs.start else None
     bitexts = _read(inputs, run.quiet)
     watch.say(f"training on {device_name(place)}, preset {settings.preset}, into {run.folder}")
 

@@ -105,7 +105,7 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
 
 def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelModel:
     """Train on a half, or take the model of an interrupted run that had finished this half."""
-    from phrasetool.models.storage import load_parallel_model
+    from phrasetool.models.parallel import ParallelModel
     from phrasetool.train.run import CHECKPOINT
     from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.parallel.train_parallel import text_identity, train_parallel
@@ -118,7 +118,7 @@ def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelMod
         pairs, development = held_out(everything.up_to(settings.max_length), seed)
         record = {"text": text_identity(everything)}
         if (place / "config.json").exists():
-            model = load_parallel_model(os.fspath(place))
+            model = ParallelModel.load(os.fspath(place))
             if model.training.get("text") == record["text"]:
                 return model
         watch.say(f"training a classifier on the pairs in {half} places: {len(pairs):,} pairs")

@@ -15,9 +15,9 @@ from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.syntax_scores import SyntaxScores
 from moses_compat.measures.neural.text_pieces import TextPiece
 from phrasetool.phrases import FloatArray
-from phrasetool.syntax.model import SyntaxModel, load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.syntax_tags import check_languages, tag_log_probabilities
-from phrasetool.tagger.model import TaggerModel, load_tagger
+from phrasetool.tagger.model import TaggerModel
 
 
 class SyntaxLikelihood(SyntaxScores):
@@ -86,7 +86,7 @@ def syntax_sources(
         ModelError: the encoder or the tagger cannot be loaded.
         ValueError: a language is unknown to one of them.
     """
-    model, tagger = load_syntax_model(check.folder), load_tagger(request.tagger)
+    model, tagger = SyntaxModel.load(check.folder), TaggerModel.load(request.tagger)
     found: list[SyntaxScores] = []
     for number, (kind, folder) in enumerate(zip(request.kinds, folders, strict=True)):
         if kind == COSINE:

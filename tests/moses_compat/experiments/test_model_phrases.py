@@ -7,14 +7,13 @@ from moses_compat.experiments.model_phrases import phrase_frames
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config
-from phrasetool.models.storage import save_model
 from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import small_model, write_experiment
 
 
 def session_of(folder, more):
     config = read_experiment_config(str(write_experiment(folder, more)))
-    save_model(small_model(2), folder / "alone")
+    small_model(2).save(folder / "alone")
     return Session(config, read_experiment_texts(config), 1, Told())
 
 

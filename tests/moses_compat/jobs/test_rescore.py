@@ -6,7 +6,6 @@ import pytest
 from moses_compat.engine.n_best_lists import read_n_best
 from moses_compat.jobs.rescore import DirectedModel, NeuralColumns, SourceText, load_directed, named_values, own_share
 from phrasetool.errors import DataError, ModelError
-from phrasetool.models.storage import save_model
 from tests.moses_compat.experiments.watching import Told
 from tests.neural_models import random_model
 from tests.reranking_lists import SOURCE, TARGET
@@ -26,8 +25,8 @@ def text_and_list(tmp_path):
 @pytest.fixture
 def folders(tmp_path):
     """Untrained models of both directions."""
-    save_model(random_model(SOURCE, TARGET), tmp_path / "forward")
-    save_model(random_model(TARGET, SOURCE, 2), tmp_path / "backward")
+    random_model(SOURCE, TARGET).save(tmp_path / "forward")
+    random_model(TARGET, SOURCE, 2).save(tmp_path / "backward")
     return str(tmp_path / "forward"), str(tmp_path / "backward")
 
 

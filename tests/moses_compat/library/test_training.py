@@ -8,7 +8,7 @@ import pytest
 
 from moses_compat.library.training import train
 from phrasetool.errors import DataError, DeviceError, ModelError, PhraseToolError
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.watch import Watch
 from tests.commands import run_inside, write
 

@@ -5,12 +5,11 @@ from moses_compat.measures.model_sources import columns_of_model, is_translator,
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import ModelError
-from phrasetool.models.storage import save_model
 from tests.table_translators import translator
 
 
 def test_each_family_has_its_source(model_folder, tmp_path):
-    save_model(translator(), tmp_path / "m")
+    translator().save(tmp_path / "m")
     assert (is_translator(str(tmp_path / "m")), is_translator(str(model_folder))) == (True, False)
     assert (columns_of_model(str(tmp_path / "m")), columns_of_model(str(model_folder))) == (1, 2)
     source = model_source(FitCheck(str(tmp_path / "m")), "density", 2, "parts")

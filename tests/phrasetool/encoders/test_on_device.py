@@ -8,7 +8,6 @@ import torch
 
 from moses_compat.jobs.annotate import AnnotateRequest, annotate
 from phrasetool.encoders import on_device
-from phrasetool.models.storage import save_model
 from phrasetool.phrases import Phrases
 from tests.commands import read, run_inside, write
 from tests.tables import TABLES
@@ -50,7 +49,7 @@ def test_vectors_that_are_not_scaled_and_words_that_are_not_there(any_model):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_table_is_annotated_on_a_device(tmp_path, model, device):
     folder, table = tmp_path / "m", write(tmp_path / "t.gz", TABLES["model 1"])
-    save_model(model, folder)
+    model.save(folder)
     rows = {}
     for name, place in (("kernels", "cpu"), ("device", device)):
         output = tmp_path / f"{name}.gz"
@@ -63,7 +62,7 @@ def test_a_table_is_annotated_on_a_device(tmp_path, model, device):
 
 def test_what_is_asked_of_a_device(tmp_path, model):
     folder, table = tmp_path / "m", write(tmp_path / "t", TABLES["model 1"])
-    save_model(model, folder)
+    model.save(folder)
     done = run_inside("annotate", table, "-m", folder, "-o", tmp_path / "o", "--device", "nowhere")
     assert done.code == 1
     assert "unknown device 'nowhere'; expected cpu, cuda or auto" in done.message

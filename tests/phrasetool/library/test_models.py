@@ -4,7 +4,6 @@ import pytest
 from phrasetool.errors import LengthError, ModelError
 from phrasetool.library.models import PhraseModel, load_model
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import save_model
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import KINDS, random_encoder
 from tests.phrasetool.models.test_autoencoder import make
@@ -106,7 +105,7 @@ def test_a_phrase_that_is_too_long():
 
 
 def test_a_model_of_something_else_is_refused(tmp_path):
-    save_model(make(), tmp_path / "autoencoder")
+    make().save(tmp_path / "autoencoder")
     with pytest.raises(ModelError, match="this needs a model of phrase pairs"):
         load_model(tmp_path / "autoencoder")
     with pytest.raises(ModelError, match="no such model folder"):

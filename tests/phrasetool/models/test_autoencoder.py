@@ -9,7 +9,7 @@ from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.errors import ModelError
 from phrasetool.models.autoencoder import AutoencoderModel
-from phrasetool.models.storage import load_autoencoder, load_model, save_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import encode_texts
 from phrasetool.vocabulary import Vocabulary
@@ -25,16 +25,16 @@ def make(name="mean-max", seed=0):
 
 @pytest.fixture
 def folder(tmp_path):
-    save_model(make(), tmp_path / "model")
+    make().save(tmp_path / "model")
     return tmp_path / "model"
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_round_trip(name, tmp_path):
     model = make(name)
-    save_model(model, tmp_path)
+    model.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "text.vocab", "weights.safetensors"]
-    for again in (load_model(tmp_path), load_autoencoder(tmp_path)):
+    for again in (load_model(tmp_path), AutoencoderModel.load(tmp_path)):
         assert again.signature == model.signature
         assert again.architecture == model.architecture
         assert again.vocabulary.counts.tolist() == [9, 5, 4, 3, 2]

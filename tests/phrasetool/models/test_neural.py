@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
+from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.neural import NeuralModel
-from phrasetool.models.storage import load_autoencoder, load_model, load_neural_model, save_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.neural.beam import translate
 from phrasetool.phrases import Phrases
 from phrasetool.vocabulary import Vocabulary
@@ -25,15 +26,15 @@ def neural_model(kind="gru", **training):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_comes_back(tmp_path, kind):
     model = neural_model(kind, loss="cosine")
-    save_model(model, tmp_path)
-    again = load_neural_model(tmp_path)
+    model.save(tmp_path)
+    again = NeuralModel.load(tmp_path)
     assert isinstance(load_model(tmp_path), NeuralModel)
     assert (again.identity, again.signature, again.temperature) == (model.identity, model.signature, 0.3)
     assert again.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
     sources = Phrases.from_lists([[1, 2], [3]])
     assert translate(again.network, sources, 0.3) == translate(model.network, sources, 0.3)
     with pytest.raises(ModelError, match="a translator; this needs an autoencoder"):
-        load_autoencoder(tmp_path)
+        AutoencoderModel.load(tmp_path)
 
 
 def test_what_does_not_fit_together(tmp_path):
@@ -44,12 +45,12 @@ def test_what_does_not_fit_together(tmp_path):
     short = {name: array for name, array in model.arrays.items() if name != "compare.weight"}
     with pytest.raises(ModelError, match="do not fit the architecture"):
         _ = NeuralModel(SOURCE, TARGET, model.architecture, short, 0.3).network
-    save_model(model, tmp_path)
+    model.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for broken in ({"temperature": "warm"}, {"architecture": {**config["architecture"], "cell": "rnn"}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **broken}))
         with pytest.raises(ModelError, match="does not describe the architecture"):
-            load_neural_model(tmp_path)
+            NeuralModel.load(tmp_path)
 
 
 def test_identity_sees_every_weight_word_and_the_temperature():

@@ -6,7 +6,6 @@ import pytest
 
 from phrasetool.errors import ModelError
 from phrasetool.models.parallel import ParallelModel, read_words, sentence_lengths
-from phrasetool.models.storage import load_parallel_model, save_model
 from phrasetool.siamese.folder_inputs import FolderInputs
 from phrasetool.training.parallel.fresh_classifier import fresh_classifier
 from phrasetool.training.parallel.parallel_settings import ParallelSettings
@@ -68,8 +67,8 @@ def test_the_length_counts_where_it_is_joined():
 
 def test_it_comes_back_from_its_folder(tmp_path):
     model = random_parallel_model()
-    save_model(model, tmp_path)
-    again = load_parallel_model(tmp_path)
+    model.save(tmp_path)
+    again = ParallelModel.load(tmp_path)
     assert again.identity == model.identity
     assert again.signature == f"model:parallel-{model.identity}|inputs:words|cell:bilstm|length:concat|n:12"
     assert again.thresholds == {"half": 0.5, "best": 0.4}
@@ -89,10 +88,10 @@ def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
         [], fresh.architecture, fresh.classifier.arrays(), 1.0, {"half": 0.5, "best": 0.5}, {}, fresh.encoder
     )
     for _ in range(2):
-        save_model(made, tmp_path / "m")
+        made.save(tmp_path / "m")
     assert not [name for name in made.arrays if "encoder" in name]
     shutil.rmtree(folder)
-    again = load_parallel_model(tmp_path / "m")
+    again = ParallelModel.load(tmp_path / "m")
     assert again.identity == made.identity
     assert again.signature.split("|")[1] == f"inputs:{layer}-pieces"
     assert np.array_equal(again.probabilities(SOURCES, TARGETS), made.probabilities(SOURCES, TARGETS))
@@ -100,16 +99,16 @@ def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
     assert FolderInputs(tmp_path / "m" / "encoder", layer, False).width == 16
     (tmp_path / "m" / "encoder" / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(ModelError, match="may hold code"):
-        load_parallel_model(tmp_path / "m")
+        ParallelModel.load(tmp_path / "m")
 
 
 def test_damaged_models(tmp_path):
-    save_model(random_parallel_model(), tmp_path)
+    random_parallel_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
 
     def with_config(**changes):
         (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
-        load_parallel_model(tmp_path)
+        ParallelModel.load(tmp_path)
 
     with pytest.raises(ModelError, match="does not describe the architecture"):
         with_config(thresholds=None)
@@ -119,16 +118,16 @@ def test_damaged_models(tmp_path):
         with_config(architecture={**config["architecture"], "word_units": 9})
     other = {**config, "architecture": {**config["architecture"], "units": 7}}
     (tmp_path / "config.json").write_text(json.dumps(other))
-    model = load_parallel_model(tmp_path)
+    model = ParallelModel.load(tmp_path)
     with pytest.raises(ModelError, match="do not fit the architecture"):
         model.classifier
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "source.parts").unlink()
     with pytest.raises(ModelError, match=r"source\.parts: the file is missing"):
-        load_parallel_model(tmp_path)
+        ParallelModel.load(tmp_path)
 
 
 def test_a_model_of_another_kind(model_folder):
     with pytest.raises(ModelError, match="this needs a classifier of sentence pairs") as caught:
-        load_parallel_model(model_folder)
+        ParallelModel.load(model_folder)
     assert caught.value.remedy == "train a classifier of sentence pairs"

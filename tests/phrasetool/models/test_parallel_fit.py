@@ -3,7 +3,6 @@ import pytest
 from phrasetool.models.fit import finding
 from phrasetool.models.parallel import ParallelModel
 from phrasetool.models.parallel_fit import fit_of_pairs
-from phrasetool.models.storage import load_parallel_model
 from tests.parallel_models import bert_folder, random_parallel_model, toy_lines
 
 pytest.importorskip("torch")
@@ -11,7 +10,7 @@ pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def model(classifier_folder):
-    return load_parallel_model(classifier_folder)
+    return ParallelModel.load(classifier_folder)
 
 
 def test_right_pairs_fit_and_exchanged_ones_do_not(model):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.models.storage import load_model, save_model
-from phrasetool.syntax.model import load_syntax_model
-from phrasetool.tagger.model import load_tagger
+from phrasetool.models.saved_model import load_model
+from phrasetool.syntax.model import SyntaxModel
+from phrasetool.tagger.model import TaggerModel
 from tests.syntax_models import random_syntax_model, toy_lines
 
 LINES = [line for side in toy_lines(5) for line in side]
@@ -14,14 +14,14 @@ LINES = [line for side in toy_lines(5) for line in side]
 
 def test_it_comes_back_as_it_was_saved(tmp_path):
     model = random_syntax_model()
-    save_model(model, tmp_path)
-    again = load_syntax_model(tmp_path)
+    model.save(tmp_path)
+    again = SyntaxModel.load(tmp_path)
     assert (again.languages, again.targets, again.shape) == (model.languages, model.targets, model.shape)
     assert again.training == {"seed": 1}
     assert again.signature == model.signature == load_model(tmp_path).signature
     assert np.array_equal(again.encode(LINES), model.encode(LINES))
     with pytest.raises(ModelError, match="a syntactic encoder; this needs a tagger"):
-        load_tagger(tmp_path)
+        TaggerModel.load(tmp_path)
 
 
 def test_vectors_depend_on_the_sentence_alone():
@@ -63,7 +63,7 @@ def test_identity_tells_weights_and_known_pieces_apart():
 
 
 def test_parts_that_do_not_fit_are_refused(tmp_path):
-    save_model(random_syntax_model(), tmp_path)
+    random_syntax_model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
 
     def changed(**shape):
@@ -71,12 +71,12 @@ def test_parts_that_do_not_fit_are_refused(tmp_path):
         return tmp_path
 
     with pytest.raises(ModelError, match="330 pieces and 2 target languages, expected 330 and 3"):
-        load_syntax_model(changed(languages=3))
+        SyntaxModel.load(changed(languages=3))
     with pytest.raises(ModelError, match=r"encoder\.0\.weight_ih_l0 is float32 of shape"):
-        load_syntax_model(changed(units=4))
+        SyntaxModel.load(changed(units=4))
     with pytest.raises(ModelError, match=r"config\.json does not describe a syntactic encoder"):
-        load_syntax_model(changed(units=0))
+        SyntaxModel.load(changed(units=0))
     changed()
     (tmp_path / "pieces.model").write_bytes(b"other")
     with pytest.raises(ModelError, match=r"pieces\.model: is not the file that was saved"):
-        load_syntax_model(tmp_path)
+        SyntaxModel.load(tmp_path)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.settings import SyntaxSettings
 from phrasetool.syntax.train_syntax import train_syntax
 from phrasetool.train.run import CHECKPOINT, TrainingRun
@@ -32,7 +32,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(toy_tagger, tmp_path):
     assert (tmp_path / "parts" / CHECKPOINT).is_file()
     again = train_syntax(BITEXTS, toy_tagger, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
-    assert again.identity == whole.identity == load_syntax_model(tmp_path / "whole").identity
+    assert again.identity == whole.identity == SyntaxModel.load(tmp_path / "whole").identity
     for name in ("weights.safetensors", "config.json", "training.jsonl", "pieces.model"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
-from phrasetool.models.storage import load_model, load_parallel_model, save_model
+from phrasetool.models.parallel import ParallelModel
+from phrasetool.models.saved_model import load_model
 from phrasetool.phrases import Phrases
 from phrasetool.tagger.data import UPOS, feature_rows, tagger_examples
-from phrasetool.tagger.model import TaggerModel, load_tagger, tag_accuracies, tag_accuracy, tag_scores
+from phrasetool.tagger.model import TaggerModel, tag_accuracies, tag_accuracy, tag_scores
 from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings, TaggerShape
 from phrasetool.tagger.training import TaggerTrainer
@@ -24,14 +25,14 @@ def tagger(languages=("de", "en"), tags=TAGS):
 
 def test_it_comes_back_as_it_was_saved(tmp_path):
     model = tagger()
-    save_model(model, tmp_path)
-    again = load_tagger(tmp_path)
+    model.save(tmp_path)
+    again = TaggerModel.load(tmp_path)
     assert (again.languages, again.tags, again.shape) == (model.languages, model.tags, model.shape)
     assert again.training == {"epochs": 1}
     assert again.signature == model.signature == load_model(tmp_path).signature
     assert again.tag([["Haus", "im"], []], "de") == model.tag([["Haus", "im"], []], "de")
     with pytest.raises(ModelError, match="a tagger; this needs a classifier of sentence pairs"):
-        load_parallel_model(tmp_path)
+        ParallelModel.load(tmp_path)
 
 
 def test_unknown_languages_are_refused_with_the_known_ones():
@@ -50,14 +51,14 @@ def test_identity_tells_weights_tags_and_languages_apart():
 def test_parts_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(ValueError, match="17 tags, expected 18"):
         tagger(tags=UPOS)
-    save_model(tagger(), tmp_path)
+    tagger().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "shape": {"units": 3}}))
     with pytest.raises(ModelError, match=r"config\.json does not describe a tagger"):
-        load_tagger(tmp_path)
+        TaggerModel.load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**config, "shape": {**config["shape"], "units": 4}}))
     with pytest.raises(ModelError, match="weight_ih_l0 is float32 of shape"):
-        load_tagger(tmp_path)
+        TaggerModel.load(tmp_path)
 
 
 def setting(layers, lengths, seed=1):

@@ -4,7 +4,7 @@ import torch
 
 from phrasetool.errors import ModelError
 from phrasetool.tagger.data import learnt_tags, tagger_examples
-from phrasetool.tagger.model import load_tagger
+from phrasetool.tagger.model import TaggerModel
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool.tagger.training import TaggerTrainer, held_out_sentences, train_tagger
 from phrasetool.train.run import CHECKPOINT, TrainingRun
@@ -94,7 +94,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(tmp_path):
         train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "parts"))
     again = train_tagger(BANKS, HELD, SETTINGS, TrainingRun(tmp_path / "parts", resume=True))
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
-    assert again.identity == whole.identity == load_tagger(tmp_path / "whole").identity
+    assert again.identity == whole.identity == TaggerModel.load(tmp_path / "whole").identity
     assert again.training == whole.training
     for name in ("weights.safetensors", "config.json", "training.jsonl"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

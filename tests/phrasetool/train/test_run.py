@@ -1,14 +1,14 @@
 import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.storage import load_model, save_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.train.run import CHECKPOINT, TrainingRun, check_model_folder
 
 
 def test_what_would_be_lost_is_refused(tmp_path, model):
     run = TrainingRun(tmp_path / "m")
     run.check()
-    save_model(model, run.folder)
+    model.save(run.folder)
     with pytest.raises(ModelError, match="a finished model already"):
         run.check()
     TrainingRun(run.folder, overwrite=True).check()

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.train import checkpoint
 from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.training.trainer import Trainer, train_model

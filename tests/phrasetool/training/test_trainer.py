@@ -3,7 +3,7 @@ import pytest
 
 from phrasetool.encoders import ENCODERS
 from phrasetool.errors import PhraseToolError
-from phrasetool.models.storage import load_model
+from phrasetool.models.saved_model import load_model
 from phrasetool.retrieval import evaluate_pairs
 from phrasetool.train.run import TrainingRun
 from phrasetool.training.settings import TrainingSettings

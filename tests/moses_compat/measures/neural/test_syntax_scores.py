@@ -7,7 +7,7 @@ from moses_compat.measures.model_sources import columns_of_model, model_source, 
 from moses_compat.measures.neural.syntax_likelihood import SyntaxLikelihood
 from moses_compat.measures.neural.syntax_scores import SyntaxScores
 from moses_compat.measures.neural.text_pieces import TextPiece
-from phrasetool.syntax.model import load_syntax_model
+from phrasetool.syntax.model import SyntaxModel
 from tests.syntax_models import toy_lines
 
 SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(20))
@@ -18,7 +18,7 @@ def test_what_is_written_and_what_a_rule_is_given(syntax_folder):
     source = model_source(FitCheck(str(syntax_folder)))
     assert isinstance(source, SyntaxScores)
     logs = source.score(PIECE)
-    cosines = load_syntax_model(syntax_folder).cosines(SOURCES, TARGETS)
+    cosines = SyntaxModel.load(syntax_folder).cosines(SOURCES, TARGETS)
     np.testing.assert_allclose(logs[:-1], cosines - 1, atol=1e-6)
     np.testing.assert_allclose(source.similarities(logs)[:-1], cosines, atol=1e-6)
     assert source.opinions(PIECE, logs).opinion.tolist() == [True] * 20 + [False]

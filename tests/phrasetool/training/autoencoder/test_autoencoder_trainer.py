@@ -6,7 +6,7 @@ import torch
 
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
 from phrasetool.errors import ModelError
-from phrasetool.models.storage import load_autoencoder
+from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.train.checks import DivergedError
@@ -60,7 +60,7 @@ def test_resuming_gives_the_same_model_as_never_stopping(texts, architecture, st
     assert resumed.identity == whole.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
-    assert load_autoencoder(tmp_path / "parts").identity == whole.identity
+    assert AutoencoderModel.load(tmp_path / "parts").identity == whole.identity
 
 
 def test_a_checkpoint_of_other_texts_or_settings_is_refused(texts, tmp_path):
@@ -122,7 +122,7 @@ def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_
     )
     assert said == [str(caught.value)]
     assert ticks == []
-    assert load_autoencoder(tmp_path).identity == kept.identity
+    assert AutoencoderModel.load(tmp_path).identity == kept.identity
 
 
 def test_a_model_that_learnt_something_is_not_doubted_nor_is_one_of_few_texts(texts):

@@ -6,7 +6,7 @@ import torch
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.storage import load_neural_model
+from phrasetool.models.neural import NeuralModel
 from phrasetool.neural.beam import translate
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.run import CHECKPOINT, TrainingRun
@@ -35,7 +35,7 @@ def test_a_translator_learns_to_translate(tmp_path):
     right = [t.words == tuple(target.tolist()) for t, target in zip(found, development.targets, strict=True)]
     assert np.mean(right) > 0.6
     assert 0 < model.temperature < 1
-    assert load_neural_model(tmp_path).identity == model.identity
+    assert NeuralModel.load(tmp_path).identity == model.identity
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == list(range(1, 13))

@@ -5,7 +5,7 @@ import pytest
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.storage import load_parallel_model
+from phrasetool.models.parallel import ParallelModel
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.loop import ADAM
 from phrasetool.train.run import CHECKPOINT, TrainingRun
@@ -39,7 +39,7 @@ def test_what_is_saved(tmp_path):
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == [1, 2, 3]
-    again = load_parallel_model(tmp_path)
+    again = ParallelModel.load(tmp_path)
     assert again.identity == model.identity
     training = again.training
     assert (training["escaped"], training["pairs"], training["epochs_done"]) == (False, 300, 3)
@@ -173,4 +173,4 @@ def test_one_no_better_than_guessing_is_not_saved_silently(tmp_path, monkeypatch
         PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path, resume=True, force=True, warn=warnings.append)
     )
     assert "no better than chance" in warnings[0]
-    assert load_parallel_model(tmp_path).training["epochs_done"] == 1
+    assert ParallelModel.load(tmp_path).training["epochs_done"] == 1

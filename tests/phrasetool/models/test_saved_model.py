@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import shutil
@@ -10,8 +11,9 @@ from phrasetool.disk.staged_folder import staged
 from phrasetool.encoders.mean_max.kind import MeanMax
 from phrasetool.encoders.rae.kind import Rae
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.storage import load_autoencoder, load_bilingual_model, load_model, save_model
+from phrasetool.models.saved_model import load_model, model_identity
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_encoder
 
@@ -84,7 +86,7 @@ def test_options_of_the_encoder_are_stored(any_model, any_model_folder):
 
 
 def test_same_model_same_bytes(any_model, any_model_folder, tmp_path):
-    save_model(any_model, tmp_path / "again")
+    any_model.save(tmp_path / "again")
     for name in os.listdir(any_model_folder):
         assert (tmp_path / "again" / name).read_bytes() == (any_model_folder / name).read_bytes()
 
@@ -92,7 +94,7 @@ def test_same_model_same_bytes(any_model, any_model_folder, tmp_path):
 def test_saving_over_a_model_keeps_other_files(model, copy):
     (copy / "training.jsonl").write_text("{}\n")
     (copy / "weights.safetensors").write_bytes(b"broken")
-    save_model(model, copy)
+    model.save(copy)
     assert (copy / "training.jsonl").read_text() == "{}\n"
     assert load_model(copy).identity == model.identity
 
@@ -246,26 +248,26 @@ def test_sides_swapped(copy):
 def test_encoders_that_are_not_known_or_do_not_fit(tmp_path, changes, names):
     vocabulary, kind = Vocabulary([b"<unk>", b"a"]), MeanMax(word_units=6, heads=2)
     sides = [random_encoder(kind, 2, 12, seed) for seed in (1, 2)]
-    save_model(BilingualModel(vocabulary, vocabulary, *sides, kind), tmp_path / "m")
+    BilingualModel(vocabulary, vocabulary, *sides, kind).save(tmp_path / "m")
     edit_config(tmp_path / "m", **changes)
     refused(tmp_path / "m", *names)
 
 
 def test_an_autoencoder_does_not_score_pairs_nor_the_other_way_round(model_folder, copy):
-    assert load_bilingual_model(model_folder).kind == Rae()
+    assert BilingualModel.load(model_folder).kind == Rae()
     with pytest.raises(ModelError, match=r"a model of phrase pairs; this needs an autoencoder of one language$"):
-        load_autoencoder(model_folder)
+        AutoencoderModel.load(model_folder)
     edit_config(copy, model="autoencoder")
     with pytest.raises(ModelError, match=r"an autoencoder of one language; this needs a model of phrase pairs"):
-        load_bilingual_model(copy)
+        BilingualModel.load(copy)
 
 
 def test_folder_that_cannot_be_made(model, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(PhraseToolError, match="file"):
-        save_model(model, tmp_path / "file")
+        model.save(tmp_path / "file")
     with pytest.raises(PhraseToolError, match="file"):
-        save_model(model, tmp_path / "file" / "model")
+        model.save(tmp_path / "file" / "model")
 
 
 def test_a_save_that_dies_leaves_the_old_model(model, copy):
@@ -278,6 +280,33 @@ def test_a_save_that_dies_leaves_the_old_model(model, copy):
 
 def test_a_first_save_that_dies_leaves_no_model(model, tmp_path):
     with pytest.raises(KeyboardInterrupt), staged(tmp_path / "new") as stage:  # noqa: PT012
-        model.save_vocabularies(stage)
+        model.save_files(stage)
         raise KeyboardInterrupt
     assert not list((tmp_path / "new").iterdir())
+
+
+ARRAYS = {"b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.zeros(2, np.float32)}
+WORDS = Vocabulary([b"<unk>", b"x"], [1, 1])
+
+
+def test_all_that_makes_a_model_in_order():
+    expected = hashlib.sha256(b"head" + b"a" + bytes(8) + b"b" + ARRAYS["b"].tobytes() + b"<unk>\nx" * 2 + b"tail")
+    assert model_identity("head", ARRAYS, (WORDS, WORDS), "tail") == expected.hexdigest()[:8]
+
+
+def test_a_view_counts_as_what_it_shows():
+    turned = {**ARRAYS, "b": np.ascontiguousarray(ARRAYS["b"].T).T}
+    assert model_identity("", turned, (WORDS,)) == model_identity("", ARRAYS, (WORDS,))
+
+
+def test_every_difference_shows():
+    other = Vocabulary([b"<unk>", b"y"], [1, 1])
+    found = [
+        model_identity("", ARRAYS, (WORDS,)),
+        model_identity("h", ARRAYS, (WORDS,)),
+        model_identity("", ARRAYS, (WORDS,), "t"),
+        model_identity("", ARRAYS, (other,)),
+        model_identity("", {**ARRAYS, "a": np.ones(2, np.float32)}, (WORDS,)),
+        model_identity("", {"b": ARRAYS["b"], "c": ARRAYS["a"]}, (WORDS,)),
+    ]
+    assert len(set(found)) == len(found)

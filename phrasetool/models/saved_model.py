@@ -1,0 +1,231 @@
+"""Model folders: `config.json`, vocabularies, `weights.safetensors`.  No pickle: loading a model never runs code.
+
+`SavedModel` is the base class of the models of all families; the families are registered in `families`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from phrasetool import __version__
+from phrasetool.disk.staged_folder import CONFIG, staged
+from phrasetool.errors import ModelError, reason
+from phrasetool.models.families import SAVED
+from phrasetool.options import imported
+from phrasetool.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+WEIGHTS = "weights.safetensors"
+# Key of `config.json` with the SHA-256 of each other file.
+CHECKSUMS = "sha256"
+Model = TypeVar("Model", bound="SavedModel")
+
+
+class SavedModel(ABC):
+    """Base of trained models, which a folder can hold.
+
+    Attributes:
+        name: name of the family, see `phrasetool.models.families`.
+        arrays: name -> array; a model that keeps its arrays elsewhere overrides `weights`.
+        training: record of the training, kept in `config.json`.
+    """
+
+    name: ClassVar[str]
+    arrays: dict[str, npt.NDArray[Any]]
+    training: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when any part of the model differs; see `model_identity`."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """Return what `config.json` holds of the model, apart from its family and the record of its training."""
+
+    @classmethod
+    @abstractmethod
+    def from_files(cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model that a folder holds.
+
+        Args:
+            folder: the model folder, for other files.
+            config: content of `config.json`.
+            weights: name -> array, as stored.
+
+        Raises:
+            ModelError: another file cannot be read, or `config.json` does not describe such a model.
+            KeyError, ValueError: weights are missing, or do not fit.
+        """
+
+    def weights(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return name -> array, as stored."""
+        return self.arrays
+
+    @abstractmethod
+    def save_files(self, folder: Path) -> None:
+        """Write the files that the model has in addition to configuration and weights, such as vocabularies."""
+
+    def config(self) -> dict[str, Any]:
+        """Return the content of `config.json`, apart from versions and checksums."""
+        return {"model": self.name, **self.description(), "training": self.training}
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Save the model as a whole; files of the folder that do not belong to it (a log, checkpoints) stay.
+
+        Raises:
+            PhraseToolError: the folder cannot be written; a model that was in it is kept.
+        """
+        path = Path(folder)
+        config = {"format_version": FORMAT_VERSION, "phrasetool_version": __version__, **self.config()}
+        with staged(path) as stage:
+            self.save_files(stage)
+            save_file(dict(self.weights()), stage / WEIGHTS)
+            files = sorted(file for file in stage.rglob("*") if file.is_file())
+            config[CHECKSUMS] = {file.relative_to(stage).as_posix(): _sum(file) for file in files}
+            (stage / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Load a model of this family.
+
+        Raises:
+            ModelError: the model is missing, damaged, of another format version or of another family.
+        """
+        path = Path(folder)
+        config = read_model_config(path)
+        if config["model"] != cls.name:
+            required = SAVED[cls.name].description
+            message = f"{path}: {SAVED[config['model']].description}; this needs {required}"
+            raise ModelError(message, remedy=f"train {required}")
+        return _load(cls, path, config)
+
+
+def load_model(folder: str | os.PathLike[str]) -> SavedModel:
+    """Load the model saved in a folder, of any family.
+
+    Raises:
+        ModelError: the model is missing, damaged or of another format version.
+    """
+    path = Path(folder)
+    config = read_model_config(path)
+    family: type[SavedModel] = imported(SAVED[config["model"]].model)
+    return _load(family, path, config)
+
+
+def read_model_config(folder: Path) -> dict[str, Any]:
+    """Read and check `config.json`.
+
+    Raises:
+        ModelError: the folder or the file is missing, is not JSON, or is of another format version.
+    """
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such model folder", remedy="train or name a model")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read: {reason(error)}; is {folder} a model folder?") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not valid JSON ({error})") from error
+    if isinstance(config, dict) and "format_version" not in config and "model_type" in config:
+        raise ModelError(f"{folder}: holds an encoder of transformers, no model", remedy="name the encoder")
+    if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
+        found = config.get("format_version") if isinstance(config, dict) else None
+        raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
+    if not isinstance(config.get("training", {}), dict):
+        raise ModelError(f"{path}: `training` is no object")
+    if not isinstance(config.get("model"), str) or config["model"] not in SAVED:
+        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(SAVED)}")
+    return config
+
+
+def check_files(folder: Path, config: Mapping[str, Any]) -> None:
+    """Make sure that the files of a model folder are those that were saved with its `config.json`.
+
+    A model that was saved before there were checksums is taken as it is.
+
+    Raises:
+        ModelError: which file is another one.
+    """
+    sums = config.get(CHECKSUMS, {})
+    if not isinstance(sums, dict):
+        raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is no object")
+    for name, wanted in sums.items():
+        path = folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is no file of the folder")
+        if _sum(path) != wanted:
+            raise ModelError(f"{path}: is not the file that was saved with {CONFIG}; it is damaged or of another model")
+
+
+def _sum(path: Path) -> str:
+    """Of the bytes of a file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the file is missing") from error
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read: {reason(error)}") from error
+
+
+def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read named arrays.
+
+    Raises:
+        ModelError: the file is missing or damaged.
+    """
+    try:
+        weights: dict[str, npt.NDArray[Any]] = load_file(path)
+        return weights
+    except FileNotFoundError as error:
+        raise ModelError(f"{path}: the file is missing") from error
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{path}: the weights are damaged ({error})") from error
+
+
+def _load(family: type[Model], path: Path, config: Mapping[str, Any]) -> Model:
+    check_files(path, config)
+    try:
+        return family.from_files(path, config, read_weights(path / WEIGHTS))
+    except KeyError as error:
+        raise ModelError(f"{path}: the weights lack {error}") from error
+    except ValueError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+def model_identity(
+    head: str | bytes, arrays: Mapping[str, npt.NDArray[Any]], vocabularies: tuple[Vocabulary, ...], tail: str = ""
+) -> str:
+    """Return eight hexadecimal digits that differ when a weight, a word or another part of a model differs.
+
+    Args:
+        head: description of the other parts, such as the architecture; hashed before the weights.
+        arrays: weights by name, in any order.
+        vocabularies: vocabularies in order.
+        tail: more of the description; hashed after the vocabularies.
+    """
+    digest = hashlib.sha256(head.encode() if isinstance(head, str) else head)
+    for name, array in sorted(arrays.items()):
+        digest.update(name.encode())
+        digest.update(array.tobytes())
+    for vocabulary in vocabularies:
+        digest.update(b"\n".join(vocabulary.words))
+    digest.update(tail.encode())
+    return digest.hexdigest()[:8]
