@@ -64,7 +64,7 @@ def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> Likelihoo
     from moses_compat.measures.likelihood_request import SYNTAX_COLUMNS, LikelihoodRequest
     from moses_compat.measures.model_sources import is_syntax
     from phrasetool.errors import ModelError
-    from phrasetool.models.storage import read_model_config
+    from phrasetool.models.saved_model import read_model_config
 
     encoders = [folder for folder in models if is_syntax(folder)]
     if not encoders:

@@ -119,12 +119,12 @@ def evaluate_phrases(
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
     from moses_compat.measures.model_fit import FitCheck
-    from phrasetool.models.storage import load_bilingual_model
+    from phrasetool.models.bilingual import BilingualModel
     from phrasetool.retrieval import evaluate_pairs
 
     if len(inputs) != 1:
         raise click.UsageError("a model of phrase pairs is measured on one file of phrase pairs")
-    model = load_bilingual_model(folder)
+    model = BilingualModel.load(folder)
     texts: list[ByteArray] = []
     with Input(inputs[0]) as source:
         data = read_training_pairs(
@@ -181,12 +181,12 @@ def evaluate_classifier(
     """
     import numpy as np
 
-    from phrasetool.models.storage import load_parallel_model
+    from phrasetool.models.parallel import ParallelModel
     from phrasetool.training.parallel.classifier_measures import measured
 
     if len(inputs) > 2:
         raise click.UsageError("a classifier is measured on the two sides of a bitext, or on one file of phrase pairs")
-    model = load_parallel_model(folder)
+    model = ParallelModel.load(folder)
     texts = _read_sentence_pairs(inputs, max_length or model.architecture.longest)
     texts = texts.select(np.sort(np.random.default_rng(seed).permutation(len(texts))[:limit]))
     try:
@@ -241,11 +241,11 @@ def evaluate_tagger(
         PhraseToolError: the model or the treebank cannot be read.
     """
     from moses_compat.corpora.conllu import read_conllu
-    from phrasetool.tagger.model import load_tagger, tag_accuracy
+    from phrasetool.tagger.model import TaggerModel, tag_accuracy
 
     if len(inputs) != 1:
         raise click.UsageError("a tagger is measured on one treebank in CoNLL-U")
-    model = load_tagger(folder)
+    model = TaggerModel.load(folder)
     if language is None:
         raise click.UsageError(f"name the language of the treebank with --language: {', '.join(model.languages)}")
     try:
@@ -293,11 +293,11 @@ def evaluate_syntax(
     """
     from moses_compat.corpora.tagged_text import read_tagged_text
     from phrasetool.syntax.evaluation import syntax_quality
-    from phrasetool.syntax.model import load_syntax_model
+    from phrasetool.syntax.model import SyntaxModel
 
     if len(inputs) != 1:
         raise click.UsageError("an encoder of syntax is measured on one tagged text")
-    model = load_syntax_model(folder)
+    model = SyntaxModel.load(folder)
     lines, tags = read_tagged_text(inputs[0], sentences)
     try:
         found = syntax_quality(model, lines, tags, seed, literal)

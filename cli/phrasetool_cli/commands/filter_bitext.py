@@ -107,11 +107,11 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
 
 
 def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
-    from phrasetool.models.storage import load_parallel_model
+    from phrasetool.models.parallel import ParallelModel
 
     if isinstance(threshold, float) and threshold < 0:
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
-    model = load_parallel_model(folder)
+    model = ParallelModel.load(folder)
     if not isinstance(threshold, float):
         # A model may be older than its thresholds' names.
         threshold = model.thresholds.get(_BEST, 0.5)

@@ -135,7 +135,7 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.neural import NeuralModel
     from phrasetool.models.parallel import ParallelModel
-    from phrasetool.models.storage import load_model
+    from phrasetool.models.saved_model import load_model
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.tagger.model import TaggerModel
 

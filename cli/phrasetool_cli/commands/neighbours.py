@@ -149,12 +149,13 @@ def nearest_sentences(
     Raises:
         PhraseToolError: the model or the file cannot be read, or nothing is known of the sentence.
     """
-    from phrasetool.models.storage import load_autoencoder, read_model_config
-    from phrasetool.syntax.model import load_syntax_model
+    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.models.saved_model import read_model_config
+    from phrasetool.syntax.model import SyntaxModel
 
     if read_model_config(Path(folder))["model"] == "syntax":
-        return _by_syntax(load_syntax_model(folder), text, file, count, quiet)
-    return _by_meaning(load_autoencoder(folder), text, file, count, device, threads, quiet)
+        return _by_syntax(SyntaxModel.load(folder), text, file, count, quiet)
+    return _by_meaning(AutoencoderModel.load(folder), text, file, count, device, threads, quiet)
 
 
 def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bool) -> tuple[dict[str, Any], _Shown]:

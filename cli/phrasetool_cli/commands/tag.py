@@ -47,12 +47,12 @@ def command(
     that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
     """
     from moses_compat.jobs.tag_text import tag_text
-    from phrasetool.tagger.model import load_tagger
+    from phrasetool.tagger.model import TaggerModel
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
     check_inputs([text])
-    model = load_tagger(model_folder or default_model())
+    model = TaggerModel.load(model_folder or default_model())
     watch = TerminalWatch(quiet)
     try:
         model.check_language(language)

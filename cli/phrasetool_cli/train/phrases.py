@@ -127,7 +127,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     """
     from moses_compat.corpora.texts import unescaped_sentences
     from moses_compat.files.byte_stream import open_bytes
-    from phrasetool.models.storage import load_autoencoder
+    from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.training.start import Start, prescribed_settings
 
     given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
@@ -141,7 +141,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     folders = [given[side]["autoencoder"] for side in _SIDES]
     if chosen["vectors"] and all(folders):
         raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
-    models = [load_autoencoder(folder) if folder else None for folder in folders]
+    models = [AutoencoderModel.load(folder) if folder else None for folder in folders]
     for folder, model in zip(folders, models, strict=True):
         if model is not None:
             try:
