@@ -4,6 +4,7 @@ from pathlib import Path
 import moses_compat
 import phrasetool
 from phrasetool.errors import DataError, ModelError, PhraseToolError
+from phrasetool.models.families import SAVED
 from phrasetool_cli.messages import REMEDIES, with_remedy
 from tests.commands import run_inside, write
 
@@ -19,12 +20,8 @@ def named_in_the_core():
 
 
 def test_every_remedy_is_worded_and_used():
-    # Those of models go through a function that takes them in order.
-    passed_on = {
-        "train on pairs", "train an autoencoder", "train a translator", "train a classifier of sentence pairs",
-        "train a tagger", "train a syntactic encoder",
-    }  # fmt: skip
-    assert {*named_in_the_core(), *passed_on} == set(REMEDIES)
+    of_families = {f"train {family.description}" for family in SAVED.values()}
+    assert {*named_in_the_core(), *of_families} == set(REMEDIES)
 
 
 def test_the_core_says_nothing_of_flags():
