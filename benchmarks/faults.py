@@ -32,13 +32,13 @@ from typing import Any
 from measuring import ROOT, WORK, machine
 
 sys.path.insert(1, str(ROOT))
-from breaking.fuzzing import fuzz_all, target_names
-from breaking.hostile import run_hostile
-from breaking.killing import kill_all
-from breaking.limits import LACKS, Lacked, build_shim, starve
-from breaking.places import Place
-from breaking.totals import added_inputs, added_kills, check_seed, of_commands, of_targets
-from breaking.writers import WRITERS, Writer
+from tests.breaking.fuzzing import fuzz_all, target_names
+from tests.breaking.hostile import run_hostile
+from tests.breaking.killing import kill_all
+from tests.breaking.limits import LACKS, Lacked, build_shim, starve
+from tests.breaking.places import Place
+from tests.breaking.totals import added_inputs, added_kills, check_seed, of_commands, of_targets
+from tests.breaking.writers import WRITERS, Writer
 
 PARTS = ("kill", "limits", "hostile", "fuzz")
 _RESULT = ROOT / "benchmarks" / "results" / "faults.json"

@@ -32,11 +32,11 @@ from typing import Any
 from measuring import ROOT, WORK, reference, report
 
 sys.path.insert(1, str(ROOT))
-from outputs import inputs
-from outputs.cases import FILES, REFERENCE, Case, Step, read_cases, values
-from outputs.compare import ALLOWED, LEFT_OUT
-from outputs.running import INPUTS, Outcome, Places
-from outputs.sides import Server, Side
+from tests.outputs import inputs
+from tests.outputs.cases import FILES, REFERENCE, Case, Step, read_cases, values
+from tests.outputs.compare import ALLOWED, LEFT_OUT
+from tests.outputs.running import INPUTS, Outcome, Places
+from tests.outputs.sides import Server, Side
 
 # Options that no case names, and why.
 UNUSED = {

@@ -1,24 +1,20 @@
 """The short form of `benchmarks/faults.py`: fewer kills, limits and inputs, seeds fixed; and what fuzzing found."""
 
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
+from tests.breaking import limits
+from tests.breaking.fuzzing import target_names
+from tests.breaking.killing import kill_command
+from tests.breaking.places import Place
+from tests.breaking.totals import added_inputs, added_kills, check_seed
+from tests.breaking.writers import WRITERS, Writer
 from tests.conftest import ROOT
+from tests.fuzz.worker import Worker, family_of, inputs_of
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from breaking import limits
-from breaking.fuzzing import target_names
-from breaking.killing import kill_command
-from breaking.places import Place
-from breaking.totals import added_inputs, added_kills, check_seed
-from breaking.writers import WRITERS, Writer
-from fuzz.worker import Worker, family_of, inputs_of
-
-FOUND = sorted((ROOT / "benchmarks/fuzz/found").iterdir())
+FOUND = sorted((ROOT / "tests/fuzz/found").iterdir())
 BATCHES = {"table": 1, "alignments": 4, "reordering table": 2}
 KILLED = {"prune": 4, "annotate": 4, "convert": 2}
 
@@ -96,7 +92,7 @@ def test_damaged_inputs(name, tmp_path):
 
 def test_a_line_that_gets_lost_is_seen(tmp_path):
     """The harness sees what it looks for, and finds the one line of many."""
-    from fuzz.target import Target, Wrong
+    from tests.fuzz.target import Target, Wrong
 
     def run(data):
         if b"x\n" in data:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.target import Target, Wrong, written
 from phrasetool.embeddings.files import load_vectors
+from tests.fuzz.target import Target, Wrong, written
 
 _WANTED = [b"das", b"haus", b"gr\xc3\xbcn", b"a b", b"x"]
 _TEXT = b"das 1 2 3 4\nhaus 0 1 0 -1e-5\na b .5 .5 .5 .5\ngr\xc3\xbcn 1 1 1 1\n"

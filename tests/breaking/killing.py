@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from breaking.places import Place, Tree
-from breaking.writers import Writer
+from tests.breaking.places import Place, Tree
+from tests.breaking.writers import Writer
 
 # Moments are drawn over so much of the time that a run takes: a little beyond its end.
 _SPAN = 1.05

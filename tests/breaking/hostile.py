@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from breaking.places import Place
+from tests.breaking.places import Place
 
 _SCRIPT = str(Path(sys.executable).parent / "phrasetool")
 _PIECE = 1 << 20

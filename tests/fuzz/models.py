@@ -10,10 +10,10 @@ import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fuzz.target import Target, scratch
 from phrasetool.models.saved_model import load_model
 from phrasetool.text_encoders.loading import find_text_encoder
 from tests.comparable_text import encoder_folder
+from tests.fuzz.target import Target, scratch
 from tests.neural_models import random_model
 from tests.parallel_models import random_parallel_model
 from tests.small_experiment import small_model
@@ -61,7 +61,7 @@ def _with_right_sums(files: Mapping[str, bytes]) -> bytes:
 def _run_model(data: bytes) -> None:
     model = load_model(_written_folder(data))
     if hasattr(model, "scorer"):
-        from fuzz.tables import score_few
+        from tests.fuzz.tables import score_few
 
         score_few(model)
 

@@ -1,4 +1,4 @@
-"""The same targets for Atheris, which looks for inputs that reach new code: `python -m fuzz.guided TARGET [OPTIONS]`.
+"""The same targets for Atheris, which looks for inputs that reach new code: `python -m tests.fuzz.guided TARGET`.
 
 Atheris (`pip install atheris`) is not among the packages that tests need.  It sees into Python, not into kernels.  The
 options are libFuzzer's, as -max_total_time=600, and a folder of inputs to begin with.
@@ -7,17 +7,13 @@ options are libFuzzer's, as -max_total_time=600, and a folder of inputs to begin
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-
-BENCHMARKS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent)]
 
 
 def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["phrasetool", "moses_compat", "phrasetool_cli"]):
-        from fuzz.worker import family_of
+        from tests.fuzz.worker import family_of
 
         target = family_of(sys.argv[1])
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 # Crashes and hangs of one target after which it is given up.
 _MOST_DEATHS = 5
 
@@ -50,7 +50,7 @@ class Fuzzed:
 def target_names() -> list[str]:
     """All targets; their modules are read, not loaded."""
     found: list[str] = []
-    for path in sorted((BENCHMARKS / "fuzz").glob("*.py")):
+    for path in sorted((ROOT / "tests" / "fuzz").glob("*.py")):
         if path.name != "worker.py":
             found += re.findall(r'^    Target\("([^"]+)"', path.read_text(), re.MULTILINE)
     return found
@@ -67,16 +67,16 @@ def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: P
         keep: where inputs that fail go.
     """
     total, batch = Fuzzed(), 0
-    environment = dict(os.environ, PYTHONPATH=str(BENCHMARKS.parent))
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
     if bounds:
-        cache = BENCHMARKS / "work" / "bounds-checked"
+        cache = ROOT / "benchmarks" / "work" / "bounds-checked"
         environment.update(NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(cache), PHRASETOOL_KERNELS="numba")
     with tempfile.NamedTemporaryFile() as progress:
         while len(total.deaths) < _MOST_DEATHS and (left := seconds - total.seconds) > 0:
-            words = [sys.executable, "-m", "fuzz.worker", name, "--seed", str(seed), "--first", str(batch),
+            words = [sys.executable, "-m", "tests.fuzz.worker", name, "--seed", str(seed), "--first", str(batch),
                      "--seconds", f"{left:.2f}", "--progress", progress.name]  # fmt: skip
             words += ["--keep", str(keep)] if keep else []
-            done = subprocess.run(words, cwd=BENCHMARKS, env=environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 _add(total, json.loads(done.stdout.splitlines()[-1]))
                 break

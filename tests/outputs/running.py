@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from outputs.cases import Case, Step
-from outputs.compare import compare_folders
-from outputs.sides import Server, Side
+from tests.outputs.cases import Case, Step
+from tests.outputs.compare import compare_folders
+from tests.outputs.sides import Server, Side
 
 INPUTS = "in"
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from breaking.places import Place, Tree
-from breaking.writers import Writer
+from tests.breaking.places import Place, Tree
+from tests.breaking.writers import Writer
 
 _SCRIPT = Path(sys.executable).parent / "phrasetool"
 _SHIM = Path(__file__).with_name("starving.c")

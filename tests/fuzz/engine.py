@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from measuring import ROOT
 
-from fuzz.target import Target, Wrong, written
 from moses_compat.engine.arpa import load_language_model
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best_lists import read_n_best, with_features
 from moses_compat.engine.target_models import load_language_models
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.phrases import Phrases
+from tests.conftest import ROOT
 from tests.decoder_models import random_arpa
+from tests.fuzz.target import Target, Wrong, written
 from tests.small_experiment import INI as SMALL_INI
 from tests.tables import INI
 

@@ -9,10 +9,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from outputs.sides import Server, Side
-
-from breaking.small_inputs import make_inputs
-from breaking.writers import Writer, recipe
+from tests.breaking.small_inputs import make_inputs
+from tests.breaking.writers import Writer, recipe
+from tests.outputs.sides import Server, Side
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("click", "numpy", "pyarrow.parquet", "pandas", "sacrebleu", "torch", "gensim.models", "transformers")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz.target import Target, scratch, written
 from moses_compat.experiments.run_store import RunStore
 from moses_compat.files.finished_work import FinishedWork, digest_of_bytes
 from moses_compat.files.streams import Input, Output
@@ -21,6 +20,7 @@ from phrasetool.scoring.scorer import Scores
 from phrasetool.text_encoders.margins import NORMALISATIONS
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
 from phrasetool.train.checkpoint import load_checkpoint, save_checkpoint
+from tests.fuzz.target import Target, scratch, written
 from tests.tables import TABLES
 
 # Stands between the two files of an input.

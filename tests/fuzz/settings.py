@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from fuzz.target import Target, scratch, written
 from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool_cli.config_file import read_config
 from phrasetool_cli.main import COMMANDS, cli
+from tests.fuzz.target import Target, scratch, written
 from tests.small_experiment import CONFIG, DATA
 
 _EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "experiments"

@@ -1,4 +1,4 @@
-"""One process that fuzzes one target: `python -m fuzz.worker TARGET --seed S --first B --seconds T`, in benchmarks/.
+"""One process that fuzzes one target: `python -m tests.fuzz.worker TARGET --seed S --first B --seconds T`.
 
 Inputs come in batches, each from a seed of its own, so that a batch can be made again by its number.  Standard output
 is a line of JSON.  A batch that takes too long ends the process by a signal, as a crash of compiled code does;
@@ -17,7 +17,6 @@ import mmap
 import resource
 import signal
 import struct
-import sys
 import time
 import traceback
 import warnings
@@ -25,8 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-BENCHMARKS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent)]
+ROOT = Path(__file__).resolve().parent.parent.parent
 FAMILIES = ("tables", "engine", "corpora", "vectors", "models", "stored", "settings")
 # Files in a batch, where an input is a file; and the seconds that a batch may take.
 _FILES = 50
@@ -37,7 +35,7 @@ _MEMORY = 6 << 30
 
 def targets() -> dict[str, Any]:
     """All targets, by name."""
-    found = (target for family in FAMILIES for target in importlib.import_module(f"fuzz.{family}").TARGETS)
+    found = (target for family in FAMILIES for target in importlib.import_module(f"tests.fuzz.{family}").TARGETS)
     return {target.name: target for target in found}
 
 
@@ -46,13 +44,13 @@ def family_of(name: str) -> Any:
     for family in FAMILIES:
         text = (Path(__file__).parent / f"{family}.py").read_text()
         if f'Target("{name}"' in text:
-            return next(t for t in importlib.import_module(f"fuzz.{family}").TARGETS if t.name == name)
+            return next(t for t in importlib.import_module(f"tests.fuzz.{family}").TARGETS if t.name == name)
     raise SystemExit(f"there is no target {name!r}")
 
 
 def inputs_of(target: Any, seed: int, batch: int) -> list[bytes]:
     """The inputs of a batch."""
-    from fuzz.mutator import Mutator
+    from tests.fuzz.mutator import Mutator
 
     mutator = Mutator((seed, target.name, batch), target.seeds, target.words)
     return [mutator.one() for _ in range(target.lines or _FILES)]
@@ -122,7 +120,7 @@ class Worker:
                 frame for frame in traceback.extract_tb(error.__traceback__) if "/site-packages/" not in frame.filename
             ]
             where = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
-            path = where.filename.removeprefix(f"{BENCHMARKS.parent}/")
+            path = where.filename.removeprefix(f"{ROOT}/")
             return f"{type(error).__name__}: {str(error)[:150]!r} at {path}:{where.lineno}"
         return None
 
@@ -144,7 +142,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="batches; otherwise as many as there is time for")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--progress", help="a file of 8 bytes")
-    parser.add_argument("--keep", default=str(BENCHMARKS / "work" / "fuzz"))
+    parser.add_argument("--keep", default=str(ROOT / "benchmarks" / "work" / "fuzz"))
     options = parser.parse_args()
     warnings.simplefilter("error")
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz.target import Target, Wrong, scratch, written
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import annotate_table
 from moses_compat.jobs.threshold_filter import threshold_table
@@ -18,6 +17,7 @@ from moses_compat.tables.orphans import remove_orphans, table_pairs
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from moses_compat.tables.parser import TableParser
 from phrasetool.models.bilingual import BilingualModel
+from tests.fuzz.target import Target, Wrong, scratch, written
 from tests.small_experiment import small_model, table_lines
 from tests.tables import TABLES
 

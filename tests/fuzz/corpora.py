@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fuzz.target import Target, Wrong, written
 from moses_compat.corpora.alignments import format_alignments, read_alignments
 from moses_compat.corpora.bitext import read_sentence_pairs
 from moses_compat.corpora.conllu import read_conllu
@@ -14,6 +13,7 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.mine import read_gold, read_mined
 from phrasetool.errors import PhraseToolError
 from phrasetool.smt.aligning.alignments import symmetrise
+from tests.fuzz.target import Target, Wrong, written
 from tests.toy_treebanks import conllu, toy_sentences
 
 
