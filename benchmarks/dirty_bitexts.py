@@ -30,9 +30,9 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import ExperimentConfig
 from phrasetool.experiments.systems import PruningSystem
+from phrasetool.pair_classifier.containment import containment_negatives
+from phrasetool.pair_classifier.known_translations import KnownTranslations
 from phrasetool.phrases import Phrases
-from phrasetool.training.parallel.containment import containment_negatives
-from phrasetool.training.parallel.known_translations import KnownTranslations
 
 RESULTS = ROOT / "benchmarks" / "results" / "dirty_bitexts"
 TITLES = {"tatoeba-zh-en": "Tatoeba Chinese-English", "multi30k-de-en": "Multi30k German-English"}

@@ -15,9 +15,9 @@ from dataclasses import asdict
 import numpy as np
 
 from moses_compat.corpora.parallel_texts import read_parallel_texts
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.classifier_measures import measured
+from phrasetool.pair_classifier.model import ParallelModel
 from phrasetool.phrases import Phrases
-from phrasetool.training.parallel.classifier_measures import measured
 
 
 def dropped_clauses(targets, pairs, known, rng):

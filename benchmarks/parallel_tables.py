@@ -31,14 +31,14 @@ from stored import StoredStudy
 from moses_compat.corpora.parallel_texts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
+from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.pair_quality import best_quality, probabilities_of
+from phrasetool.pair_classifier.settings import ParallelSettings
+from phrasetool.pair_classifier.training import train_parallel
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.train.run import CHECKPOINT, TrainingRun
-from phrasetool.training.neural.text_pairs import TextPairs
-from phrasetool.training.parallel.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
-from phrasetool.training.parallel.pair_quality import best_quality, probabilities_of
-from phrasetool.training.parallel.parallel_settings import ParallelSettings
-from phrasetool.training.parallel.train_parallel import train_parallel
+from phrasetool.train.text_pairs import TextPairs
 
 RUNS = StoredStudy("parallel_tables")
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}

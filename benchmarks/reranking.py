@@ -23,17 +23,17 @@ from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best_lists import read_n_best
 from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
 from moses_compat.jobs.rescore import SourceText
-from phrasetool.models.neural import NeuralModel
-from phrasetool.neural.beam import translate
-from phrasetool.neural.target_vectors import target_table
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
 from phrasetool.smt.evaluation.bootstrap import Bootstrap
 from phrasetool.smt.tuning.reranking import first_lines, oracle
 from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.neural.neural_settings import NeuralSettings
-from phrasetool.training.neural.neural_trainer import train_neural
+from phrasetool.translator.beam import translate
+from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.settings import NeuralSettings
+from phrasetool.translator.target_vectors import target_table
+from phrasetool.translator.training import train_neural
 
 N_BEST = 100
 DIRECTIONS = ("forward", "backward")

@@ -21,8 +21,8 @@ from measuring import ROOT, report, turns
 from moses_compat.corpora.bitext import read_sentence_pairs
 from phrasetool.phrases import FloatArray
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.training.neural.neural_settings import NeuralSettings
-from phrasetool.training.neural.neural_trainer import NeuralTrainer
+from phrasetool.translator.settings import NeuralSettings
+from phrasetool.translator.training import NeuralTrainer
 from phrasetool.vocabulary import Vocabulary
 
 SIZES = (6_000, 12_500, 25_000, 50_000)

@@ -32,17 +32,17 @@ from torch.nn import functional
 from moses_compat.corpora.bitext import read_sentence_pairs
 from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
 from phrasetool.embeddings.fasttext import train_fasttext
-from phrasetool.models.neural import NeuralModel
-from phrasetool.neural.beam import translate, without_repetitions, written
-from phrasetool.neural.network import padded_targets
-from phrasetool.neural.target_vectors import target_table
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
 from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.neural.neural_settings import NeuralSettings
-from phrasetool.training.neural.neural_trainer import NeuralReport, train_neural
+from phrasetool.translator.beam import translate, without_repetitions, written
+from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.network import padded_targets
+from phrasetool.translator.settings import NeuralSettings
+from phrasetool.translator.target_vectors import target_table
+from phrasetool.translator.training import NeuralReport, train_neural
 
 RUNS = StoredStudy("translators")
 DATA = ROOT.parent / "shared" / "data"

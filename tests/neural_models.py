@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from phrasetool.models.neural import NeuralModel
-from phrasetool.neural.architecture import NeuralArchitecture
-from phrasetool.neural.network import NeuralTranslator
 from phrasetool.train.run import TrainingRun
+from phrasetool.translator.architecture import NeuralArchitecture
+from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.network import NeuralTranslator
 from phrasetool.vocabulary import Vocabulary
 
 ARCHITECTURE = NeuralArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
@@ -37,11 +37,11 @@ def learnt_model(source_words, target_words, sentences, folder):
         sentences: lists of numbers of words.
         folder: where it goes.
     """
-    from phrasetool.neural.target_vectors import target_table
     from phrasetool.phrases import Phrases
     from phrasetool.train.data import PhrasePairs
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-    from phrasetool.training.neural.neural_trainer import train_neural
+    from phrasetool.translator.settings import NeuralSettings
+    from phrasetool.translator.target_vectors import target_table
+    from phrasetool.translator.training import train_neural
 
     vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
     ids = Phrases.from_lists([[word + 1 for word in sentence] for sentence in sentences])

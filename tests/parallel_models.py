@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.architecture import SiameseArchitecture
+from phrasetool.pair_classifier.classifier import SiameseClassifier
+from phrasetool.pair_classifier.lexicon import known_parts
+from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.network import SiameseNetwork
+from phrasetool.pair_classifier.token_inputs import WordSides
+from phrasetool.pair_classifier.word_inputs import random_vectors
 from phrasetool.phrases import Phrases
-from phrasetool.siamese.architecture import SiameseArchitecture
-from phrasetool.siamese.classifier import SiameseClassifier
-from phrasetool.siamese.lexicon import known_parts
-from phrasetool.siamese.siamese_network import SiameseNetwork
-from phrasetool.siamese.token_inputs import WordSides
-from phrasetool.siamese.word_inputs import random_vectors
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.train.text_pairs import TextPairs
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [[f"{side}{letter}{letter}".encode() for letter in "abcdefghijklmnopqrst"] for side in "st"]
@@ -95,8 +95,8 @@ def bert_folder(folder, **changes):
 
 def trained_folder(folder):
     """A classifier of the toy language that was trained for seconds."""
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
-    from phrasetool.training.parallel.train_parallel import train_parallel
+    from phrasetool.pair_classifier.settings import ParallelSettings
+    from phrasetool.pair_classifier.training import train_parallel
 
     settings = ParallelSettings.from_options({**FAST, "epochs": 6, "max_length": 20})
     train_parallel(toy_pairs(800), toy_pairs(100, 2), settings, TrainingRun(folder))

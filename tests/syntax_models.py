@@ -9,7 +9,7 @@ from phrasetool.syntax.data import NamedBitext
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
-from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.train.text_pairs import TextPairs
 from tests.toy_treebanks import toy_sentences
 
 # Sizes and steps that learn the toy bitext in seconds.

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from phrasetool.models.neural import NeuralModel
-from phrasetool.neural.architecture import NeuralArchitecture
+from phrasetool.translator.architecture import NeuralArchitecture
+from phrasetool.translator.model import NeuralModel
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 
 
 def translator(source_words=SOURCE_WORDS, target_words=TARGET_WORDS, cell="gru", output="vectors", seed=1):
     """A translator between the words of the tests' tables."""
-    network = pytest.importorskip("phrasetool.neural.network")
+    network = pytest.importorskip("phrasetool.translator.network")
     architecture = NeuralArchitecture(cell, 6, 8, 1, False, 2, 7, 5, output)
     rng = np.random.default_rng(seed)
     targets = rng.normal(size=(len(target_words) + 1, 5)).astype(np.float32)
@@ -30,8 +30,8 @@ def naive_score(model, source, target, reading="normalised"):
     """The score of one pair of lists of ids, by what the network predicts for it alone; NaN if it has none."""
     import torch
 
-    from phrasetool.neural.network import padded_targets
     from phrasetool.phrases import Phrases
+    from phrasetool.translator.network import padded_targets
 
     if not 1 <= len(source) <= 511 or not 1 <= len(target) <= 511:
         return np.nan

@@ -13,7 +13,7 @@ from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
 from phrasetool.phrases import ByteArray, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.train.text_pairs import TextPairs
 from phrasetool.vocabulary import has_escapes, unescape
 
 _Progress = Callable[[int, int], None]

@@ -22,9 +22,9 @@ from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
 from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
 from phrasetool.bitext.neighbour_margins import Candidates, candidates
 from phrasetool.bitext.one_to_one import best_of_both, retrieve
-from phrasetool.bitext.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pair_classifier.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoredPhrases, StoreKind, VectorStore
 from phrasetool.text_splitting import single_spaced, split_lines, split_words

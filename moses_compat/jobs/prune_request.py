@@ -67,7 +67,7 @@ class PruneRequest:
         model_folder: of the model that similarities come from.
         more_models: of a translator of the other direction, if the model is a translator; and of models that other
             criteria of the method ask.
-        reading: how translators score pairs, see `phrasetool.neural.likelihood`.
+        reading: how translators score pairs, see `phrasetool.translator.likelihood`.
         encoder: a sentence encoder that similarities come from, in place of a model.
         scores: a file of similarities: used if it is there, else made.
         columns, scale: positions of two score columns that hold similarities, from 0, and how they were written.

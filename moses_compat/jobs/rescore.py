@@ -13,10 +13,10 @@ from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.n_best_lists import FeatureNames, NBestList
 from moses_compat.files.names import display_name
 from phrasetool.errors import DataError, ModelError, PhraseToolError
-from phrasetool.models.neural import NeuralModel
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.tuning.reranking import first_lines
+from phrasetool.translator.model import NeuralModel
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
 
@@ -97,7 +97,7 @@ class DirectedModel:
         self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = NOBODY
     ) -> DoubleArray:
         """log p of each hypothesis of a sentence, or of the sentence; see `list_scores`."""
-        from phrasetool.neural.list_scores import list_scores
+        from phrasetool.translator.list_scores import list_scores
 
         with watch.items(f"scoring with {self.folder}", len(np.unique(sentences)), "sentence") as tick:
             return list_scores(

@@ -12,7 +12,7 @@ from moses_compat.measures.similarities import ModelSimilarities, SimilaritySour
 from phrasetool.errors import ModelError
 from phrasetool.models.bilingual import CPU, BilingualModel
 from phrasetool.models.saved_model import load_model, read_model_config
-from phrasetool.neural.architecture import READINGS
+from phrasetool.translator.architecture import READINGS
 
 # Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1
@@ -93,12 +93,12 @@ def model_source(
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
     # Imported here, as only those who have such a model need the modules.
     if is_translator(check.folder):
-        from phrasetool.models.neural import NeuralModel
+        from phrasetool.translator.model import NeuralModel
 
         return NeuralScores(NeuralModel.load(check.folder), check, reading, threads, folder)
     if is_classifier(check.folder):
         from moses_compat.measures.neural.parallel_scores import ParallelScores
-        from phrasetool.models.parallel import ParallelModel
+        from phrasetool.pair_classifier.model import ParallelModel
 
         return ParallelScores(ParallelModel.load(check.folder), check, threads, folder)
     if is_syntax(check.folder):

@@ -34,14 +34,14 @@ _ALL = (
     ),
     ModelFamily(
         "continuous", "a translator",
-        "phrasetool.models.neural:NeuralModel", "phrasetool.training.neural.neural_settings:NeuralSettings",
+        "phrasetool.translator.model:NeuralModel", "phrasetool.translator.settings:NeuralSettings",
     ),
     ModelFamily(
         "masked-lm", "a BERT", "", "phrasetool.training.masked_lm.masked_lm_settings:MaskedLmSettings",
     ),
     ModelFamily(
         "parallel", "a classifier of sentence pairs",
-        "phrasetool.models.parallel:ParallelModel", "phrasetool.training.parallel.parallel_settings:ParallelSettings",
+        "phrasetool.pair_classifier.model:ParallelModel", "phrasetool.pair_classifier.settings:ParallelSettings",
     ),
     ModelFamily(
         "tagger", "a tagger", "phrasetool.tagger.model:TaggerModel", "phrasetool.tagger.settings:TaggerSettings",

@@ -13,7 +13,7 @@ from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable
 from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.training.neural.text_pairs import TextPairs
+from phrasetool.train.text_pairs import TextPairs
 
 # Of each bitext one pair in so many is held out, and no more than so many pairs.
 _ONE_IN, _MOST_HELD_OUT = 20, 500

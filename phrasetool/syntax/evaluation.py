@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.models.parallel import read_words
 from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.sentences import read_words
 from phrasetool.syntax.dissimilarity import Dissimilarity, edit_distances, functional_dissimilarity
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.syntax_controls import random_vectors, tag_vectors, untrained_vectors, word_vectors

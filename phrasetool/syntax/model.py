@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
-from phrasetool.models.parallel import read_words
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray, Mask, Phrases
+from phrasetool.sentences import read_words
 from phrasetool.syntax.pieces import PieceTable, known_pieces
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.syntax.syntax_vectors import SyntaxVectors

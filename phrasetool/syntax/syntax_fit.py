@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from phrasetool.models.fit import ModelFit, measure_fit
-from phrasetool.models.parallel import read_words
 from phrasetool.phrases import Phrases
+from phrasetool.sentences import read_words
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phrasetool.models.parallel import read_words
 from phrasetool.phrases import FloatArray, Phrases
+from phrasetool.sentences import read_words
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.model import ParallelModel
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.parallel_models import random_parallel_model, toy_lines

@@ -10,7 +10,7 @@ import pytest
 from moses_compat.files import streams
 from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
 from moses_compat.measures.neural import score_parts
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.model import ParallelModel
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
@@ -325,7 +325,7 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
 
 def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(kept, tmp_path, monkeypatch):
     """The whole way, with settings that learn the toy language in seconds."""
-    from phrasetool.training.parallel import parallel_settings
+    from phrasetool.pair_classifier import settings as parallel_settings
     from tests.parallel_models import FAST
 
     fast = {**FAST, "epochs": 6, "search_units": 0}

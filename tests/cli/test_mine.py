@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from phrasetool.bitext import pair_encoder
+from phrasetool.pair_classifier import pair_encoder
 from phrasetool.text_encoders.static_encoder import StaticEncoder
 from tests.commands import run_inside, run_outside
 from tests.comparable_text import encoder_folder, write_corpus
-from tests.phrasetool.bitext.pair_models import WordsInCommon
+from tests.phrasetool.pair_classifier.pair_models import WordsInCommon
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@ import io
 import pytest
 
 from phrasetool.training.trainer import IterationReport
-from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
 from phrasetool_cli import progress
+from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
 
 
 class Clock:

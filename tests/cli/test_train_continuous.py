@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from phrasetool.models.neural import NeuralModel
+from phrasetool.translator.model import NeuralModel
 from tests.cli.small_translator import FAST, bitext, sentences, vector_file
 from tests.commands import COMMAND, clean_environment, run_inside, write
 

@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-from phrasetool.models.parallel import ParallelModel
+from phrasetool.pair_classifier.model import ParallelModel
 from tests.commands import run_inside, write
 from tests.parallel_models import FAST, bert_folder, toy_lines
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from moses_compat.engine.n_best_lists import read_n_best
-from phrasetool.models.neural import NeuralModel
 from phrasetool.phrases import Phrases
+from phrasetool.translator.model import NeuralModel
 from tests.cli.small_translator import sentences, vector_file
 from tests.commands import read, run_inside, run_outside, write
 

@@ -18,7 +18,7 @@ from phrasetool_cli.progress import TerminalWatch
 if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
     from phrasetool.retrieval import RetrievalQuality
-    from phrasetool.training.neural.text_pairs import TextPairs
+    from phrasetool.train.text_pairs import TextPairs
 
 _EXAMPLE = """\b
 Example:
@@ -181,8 +181,8 @@ def evaluate_classifier(
     """
     import numpy as np
 
-    from phrasetool.models.parallel import ParallelModel
-    from phrasetool.training.parallel.classifier_measures import measured
+    from phrasetool.pair_classifier.classifier_measures import measured
+    from phrasetool.pair_classifier.model import ParallelModel
 
     if len(inputs) > 2:
         raise click.UsageError("a classifier is measured on the two sides of a bitext, or on one file of phrase pairs")

@@ -18,7 +18,7 @@ from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
-    from phrasetool.bitext.pair_judges import PairJudge
+    from phrasetool.pair_classifier.pair_judges import PairJudge
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -107,7 +107,7 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
 
 
 def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
-    from phrasetool.models.parallel import ParallelModel
+    from phrasetool.pair_classifier.model import ParallelModel
 
     if isinstance(threshold, float) and threshold < 0:
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
@@ -132,7 +132,7 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
 
     def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
         from moses_compat.jobs.bitexts.cross_training import cross_train
-        from phrasetool.bitext.pair_judges import ClassifierJudge, CrossJudge
+        from phrasetool.pair_classifier.pair_judges import ClassifierJudge, CrossJudge
 
         models = cross_train(request.source, request.target, request.kept[0], watch=watch)
 
@@ -151,8 +151,8 @@ def _by_encoder(
     folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
 ) -> ChosenJudge:  # fmt: skip
     from moses_compat.measures.encoder_request import EncoderRequest
-    from phrasetool.bitext.pair_encoder import find_pair_encoder
-    from phrasetool.bitext.pair_judges import EncoderJudge
+    from phrasetool.pair_classifier.pair_encoder import find_pair_encoder
+    from phrasetool.pair_classifier.pair_judges import EncoderJudge
 
     if not isinstance(threshold, float):
         raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")

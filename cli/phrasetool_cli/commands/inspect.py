@@ -133,11 +133,11 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.models.neural import NeuralModel
-    from phrasetool.models.parallel import ParallelModel
     from phrasetool.models.saved_model import load_model
+    from phrasetool.pair_classifier.model import ParallelModel
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.tagger.model import TaggerModel
+    from phrasetool.translator.model import NeuralModel
 
     model = load_model(path)
     if isinstance(model, TaggerModel | SyntaxModel):

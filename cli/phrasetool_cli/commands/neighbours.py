@@ -17,9 +17,9 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, say
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.models.neural import NeuralModel
     from phrasetool.neighbours import Neighbour
     from phrasetool.syntax.model import SyntaxModel
+    from phrasetool.translator.model import NeuralModel
 
     # Title -> what is listed under it.
     _Shown = Mapping[str, Iterable[Neighbour]]
@@ -73,8 +73,8 @@ def command(
     ones all but the first.
     """
     from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.models.neural import NeuralModel
     from phrasetool.models.saved_model import load_model
+    from phrasetool.translator.model import NeuralModel
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()
@@ -216,8 +216,8 @@ def predicted_words(model: NeuralModel, text: bytes, count: int) -> tuple[dict[s
         PhraseToolError: the sentence has no word or too many, or the translator predicts no vectors.
     """
     from phrasetool.neighbours import Neighbour
-    from phrasetool.neural.nearest_words import nearest_words
     from phrasetool.phrases import Phrases
+    from phrasetool.translator.nearest_words import nearest_words
 
     sentence = Phrases.from_lists([model.source_vocabulary.ids(text)])
     words = [*model.target_vocabulary.words, _END]

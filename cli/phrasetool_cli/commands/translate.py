@@ -16,9 +16,9 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
     from moses_compat.corpora.written_text import WrittenText
-    from phrasetool.models.neural import NeuralModel
-    from phrasetool.neural.beam import NeuralTranslation
     from phrasetool.phrases import Phrases
+    from phrasetool.translator.beam import NeuralTranslation
+    from phrasetool.translator.model import NeuralModel
 
 _EXAMPLE = """\b
 Example:
@@ -72,9 +72,9 @@ def command(
     from moses_compat.corpora.dictionary import read_dictionary
     from moses_compat.corpora.written_text import WrittenText, written_words
     from moses_compat.files.streams import Output
-    from phrasetool.models.neural import NeuralModel
-    from phrasetool.neural.beam import NeuralTranslation, n_best_translations, without_repetitions, written
     from phrasetool.nn.device import choose_device
+    from phrasetool.translator.beam import NeuralTranslation, n_best_translations, without_repetitions, written
+    from phrasetool.translator.model import NeuralModel
 
     if (new_words is None) != (target_vectors is None):
         raise click.UsageError("--new-words and --target-vectors belong together; give both")
@@ -215,7 +215,7 @@ def with_new_words(model: NeuralModel, words: str, vectors: str, watch: Terminal
     from moses_compat.files.names import display_name
     from phrasetool.embeddings.files import load_vectors
     from phrasetool.errors import DataError
-    from phrasetool.models.new_words import new_target_vectors
+    from phrasetool.translator.new_words import new_target_vectors
 
     listed = read_texts(words)[1].words
     known = load_vectors(vectors, [*model.target_vocabulary.words, *listed], model.dimension, open_bytes)

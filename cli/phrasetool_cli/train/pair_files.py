@@ -10,7 +10,7 @@ from phrasetool.errors import DataError
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
-    from phrasetool.training.neural.text_pairs import TextPairs
+    from phrasetool.train.text_pairs import TextPairs
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PairFiles:
             DataError: a file cannot be read, or has nothing to learn from.
         """
         from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
-        from phrasetool.training.neural.text_pairs import held_out
+        from phrasetool.train.text_pairs import held_out
 
         with TableProgress("read texts", 0, quiet) as reading:
             if len(self.files) == 1:

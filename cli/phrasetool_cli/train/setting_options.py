@@ -292,13 +292,13 @@ def _made_flags(
 
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
     from phrasetool.options import declared_options, registered
+    from phrasetool.pair_classifier.settings import ParallelSettings
     from phrasetool.syntax.settings import SyntaxSettings
     from phrasetool.tagger.settings import TaggerSettings
     from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
     from phrasetool.training.settings import TrainingSettings
+    from phrasetool.translator.settings import NeuralSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
     classes += [(_LOSS, name, registered(losses, name, "loss")) for name in losses]

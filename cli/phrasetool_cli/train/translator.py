@@ -15,11 +15,11 @@ from phrasetool_cli.train.pair_files import PairFiles
 from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
-    from phrasetool.models.neural import NeuralModel
     from phrasetool.phrases import FloatArray
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-    from phrasetool.training.neural.neural_trainer import NeuralReport
-    from phrasetool.training.neural.text_pairs import TextPairs
+    from phrasetool.train.text_pairs import TextPairs
+    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.settings import NeuralSettings
+    from phrasetool.translator.training import NeuralReport
     from phrasetool.vocabulary import Vocabulary
 _SIDES = ("source", "target")
 
@@ -74,8 +74,8 @@ def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> Neu
     from phrasetool.nn.device import device_name
     from phrasetool.train.checks import doubting
     from phrasetool.train.data import check_pairs
-    from phrasetool.training.neural.neural_settings import NeuralSettings
-    from phrasetool.training.neural.neural_trainer import train_neural
+    from phrasetool.translator.settings import NeuralSettings
+    from phrasetool.translator.training import train_neural
 
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
@@ -130,10 +130,10 @@ def _vocabularies(
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
     from phrasetool.disk.writable import check_space
-    from phrasetool.neural.target_vectors import target_table
     from phrasetool.train.checks import doubting
-    from phrasetool.training.neural.neural_trainer import checkpoint_bytes
-    from phrasetool.training.neural.text_pairs import source_vocabulary, target_vocabulary
+    from phrasetool.train.text_pairs import source_vocabulary, target_vocabulary
+    from phrasetool.translator.target_vectors import target_table
+    from phrasetool.translator.training import checkpoint_bytes
 
     limits = settings.min_count, settings.vocabulary_size
     source, target = source_vocabulary(texts, *limits), target_vocabulary(texts, *limits)

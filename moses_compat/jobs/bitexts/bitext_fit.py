@@ -13,9 +13,10 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.measures.model_fit import FitCheck
-from phrasetool.models.parallel import ParallelModel, sentence_lengths
-from phrasetool.models.parallel_fit import fit_of_pairs
+from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model_fit import fit_of_pairs
 from phrasetool.phrases import Int64Array
+from phrasetool.sentences import sentence_lengths
 
 # Pairs of a sample, and how many of the first pairs it is drawn from; what memory holds before work begins.
 SAMPLE, LOOK_AHEAD = 2000, 1 << 16

@@ -15,11 +15,11 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.neural.text_pairs import held_out
+from phrasetool.train.text_pairs import held_out
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.models.parallel import ParallelModel
+    from phrasetool.pair_classifier.model import ParallelModel
 
 # Halves with fewer pairs teach a classifier nothing.
 FEWEST_PAIRS = 100
@@ -105,10 +105,10 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
 
 def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelModel:
     """Train on a half, or take the model of an interrupted run that had finished this half."""
-    from phrasetool.models.parallel import ParallelModel
+    from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.settings import ParallelSettings
+    from phrasetool.pair_classifier.training import text_identity, train_parallel
     from phrasetool.train.run import CHECKPOINT
-    from phrasetool.training.parallel.parallel_settings import ParallelSettings
-    from phrasetool.training.parallel.train_parallel import text_identity, train_parallel
 
     place = folder / half
     settings = ParallelSettings(seed=seed, search_units=0)

@@ -18,17 +18,17 @@ from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blo
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions, copies_in
 from moses_compat.measures.model_fit import FitCheck, emptied
 from moses_compat.measures.neural.part_folders import finishing, parts_beside
-from phrasetool.bitext.pair_judges import ClassifierJudge, Judgements, PairJudge
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
+from phrasetool.pair_classifier.pair_judges import ClassifierJudge, Judgements, PairJudge
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
 from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.neural.score_parts import ScoreParts
-    from phrasetool.models.parallel import ParallelModel
+    from phrasetool.pair_classifier.model import ParallelModel
 
 # Of the two files.
 Sample = tuple[list[bytes], list[bytes]]

@@ -11,9 +11,9 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.mine import COPY, plain_words
-from phrasetool.bitext.pair_judges import Judgements
-from phrasetool.models.parallel import sentence_lengths
+from phrasetool.pair_classifier.pair_judges import Judgements
 from phrasetool.phrases import Int64Array, Mask
+from phrasetool.sentences import sentence_lengths
 
 # Why a pair goes, and what else is noted of it; the names stand in the files that are written.
 EMPTY, UNKNOWN, LOW, LONG = b"empty", b"unknown", b"probability", b"long"

@@ -13,10 +13,10 @@ import numpy as np
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
-from phrasetool.bitext.pair_judges import ClassifierJudge
-from phrasetool.models.parallel import ParallelModel
-from phrasetool.models.parallel_fit import fit_of_pairs
 from phrasetool.nn.device import one_torch_thread
+from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model_fit import fit_of_pairs
+from phrasetool.pair_classifier.pair_judges import ClassifierJudge
 from phrasetool.phrases import FloatArray
 
 

@@ -22,8 +22,8 @@ from moses_compat.jobs.mine import (
     store_beside,
     stored,
 )
-from phrasetool.bitext.pair_encoder import find_pair_encoder
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pair_classifier.pair_encoder import find_pair_encoder
 from phrasetool.text_encoders.margins import unit_rows
 from tests import naive_mining
 from tests.comparable_text import encoder_folder, write_corpus

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from phrasetool.models.parallel import read_words
+from phrasetool.sentences import read_words
 from phrasetool.syntax.syntax_controls import random_vectors, tag_vectors, untrained_vectors, word_vectors
 from tests.syntax_models import random_syntax_model, toy_lines
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.models.parallel import read_words
+from phrasetool.sentences import read_words
 from phrasetool.syntax.syntax_neighbours import nearest_by_syntax
 from tests.syntax_models import random_syntax_model, toy_lines
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from phrasetool.models.parallel import read_words
 from phrasetool.phrases import Phrases
+from phrasetool.sentences import read_words
 from phrasetool.syntax.syntax_tags import check_languages, tag_log_probabilities
 from phrasetool.tagger.data import UPOS
 from tests.syntax_models import random_syntax_model, toy_lines

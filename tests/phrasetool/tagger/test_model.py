@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
-from phrasetool.models.parallel import ParallelModel
 from phrasetool.models.saved_model import load_model
+from phrasetool.pair_classifier.model import ParallelModel
 from phrasetool.phrases import Phrases
 from phrasetool.tagger.data import UPOS, feature_rows, tagger_examples
 from phrasetool.tagger.model import TaggerModel, tag_accuracies, tag_accuracy, tag_scores

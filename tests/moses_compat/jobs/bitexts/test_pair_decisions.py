@@ -3,8 +3,8 @@ import pytest
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
-from phrasetool.bitext.pair_judges import Judgements
-from phrasetool.models.parallel import sentence_lengths
+from phrasetool.pair_classifier.pair_judges import Judgements
+from phrasetool.sentences import sentence_lengths
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]
 TARGETS = [b"A B\r\n", b"B\n", b"Y\n", b"same\n", b"a&b c\n", b"A\tB\n"]

@@ -1,0 +1,256 @@
+"""A classifier of sentence pairs as a trained, saved, loadable model; `config.json` calls it `parallel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import ModelError
+from phrasetool.models.saved_model import SavedModel, model_identity
+from phrasetool.pair_classifier.architecture import SiameseArchitecture
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.sentences import read_words, sentence_lengths
+from phrasetool.text_encoders.text_encoder import SIDES, Side
+from phrasetool.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from phrasetool.pair_classifier.classifier import SiameseClassifier
+    from phrasetool.pair_classifier.folder_inputs import FolderInputs
+    from phrasetool.pair_classifier.search_vectors import SearchVectors
+
+# Of models that read words: what words are known, and what parts of words.
+_VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
+# Of models that read pieces: the encoder, a folder that other programs can read, too.
+ENCODER = "encoder"
+# Of models whose sentences are searched for by vectors of their own: those of the units, by this name.
+SEARCH_VECTORS = "search.units"
+
+
+class ParallelModel(SavedModel):
+    """What is known of words, and the arrays of a classifier.
+
+    Args:
+        vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
+        architecture: which classifier, and its dimensions.
+        arrays: float32, see `SiameseClassifier.arrays`; and perhaps `SEARCH_VECTORS`, see `SearchVectors`.
+        temperature: its logits are divided by this to be calibrated.
+        thresholds: probability from which on a pair is called parallel: `half`, and `best` on the development set.
+        training: how it was trained, kept in `config.json`.
+        encoder: that reads pieces; None for a model that reads words.
+
+    Raises:
+        KeyError: an array is missing.
+        ValueError: the parts do not fit together.
+    """
+
+    name = "parallel"
+
+    def __init__(
+        self,
+        vocabularies: Sequence[Vocabulary],
+        architecture: SiameseArchitecture,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        temperature: float,
+        thresholds: Mapping[str, float],
+        training: Mapping[str, Any] | None = None,
+        encoder: FolderInputs | None = None,
+    ) -> None:
+        self.vocabularies, self.architecture, self.encoder = list(vocabularies), architecture, encoder
+        self.arrays = dict(arrays)
+        for (side, what), known in zip(
+            ((side, what) for what in ("words", "parts") for side in SIDES), self.vocabularies, strict=False
+        ):
+            shape = (len(known), architecture.word_units)
+            if arrays[f"inputs.{side}.{what}"].shape != shape:
+                found = arrays[f"inputs.{side}.{what}"].shape
+                raise ValueError(f"{what} of the {side} have shape {found}, expected {shape}")
+        if (vectors := self.arrays.get(SEARCH_VECTORS)) is not None and not np.isfinite(vectors).all():
+            raise ValueError("the vectors of units are not all finite")
+        if not temperature > 0:
+            raise ValueError(f"the temperature is {temperature}, expected more than 0")
+        self.temperature, self.thresholds = temperature, dict(thresholds)
+        self.training = dict(training or {})
+
+    @cached_property
+    def classifier(self) -> SiameseClassifier:
+        """The network and what it reads, on the CPU, not in training.
+
+        Raises:
+            ModelError: the arrays do not fit the architecture.
+        """
+        from phrasetool.pair_classifier.classifier import SiameseClassifier, input_arrays, network_arrays
+        from phrasetool.pair_classifier.network import SiameseNetwork
+        from phrasetool.pair_classifier.token_inputs import WordSides
+
+        try:
+            network = SiameseNetwork.from_arrays(self.architecture, network_arrays(self.arrays))
+        except RuntimeError as error:
+            raise ModelError(f"the weights do not fit the architecture ({error})") from error
+        if self.encoder is not None:
+            return SiameseClassifier(self.encoder, network).eval()
+        source, target, source_parts, target_parts = self.vocabularies
+        characters = self.architecture.characters
+        inputs = WordSides((source, target), (source_parts, target_parts), characters, input_arrays(self.arrays))
+        return SiameseClassifier(inputs, network).eval()
+
+    @property
+    def dimension(self) -> int:
+        """n, size of a sentence vector."""
+        return self.architecture.dimension
+
+    @cached_property
+    def search(self) -> SearchVectors | None:
+        """Vectors of sentences that the nearest are searched for by; None: sentence vectors serve.
+
+        Raises:
+            ModelError: they have a shape that cannot be.
+        """
+        if SEARCH_VECTORS not in self.arrays:
+            return None
+        from phrasetool.pair_classifier.search_vectors import SearchVectors
+
+        try:
+            return SearchVectors(self.arrays[SEARCH_VECTORS])
+        except ValueError as error:
+            raise ModelError(str(error)) from error
+
+    @property
+    def search_dimension(self) -> int:
+        """Size of the vectors of `search_vectors`."""
+        return self.search.dimension if self.search else self.dimension
+
+    def search_vectors(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
+        """The vectors of N sentences whose cosines are high where they are translations.
+
+        Args:
+            sentences, side: see `encode`.
+
+        Returns:
+            float32, shape (N, d); zeros for a sentence without words.
+        """
+        return self.search.encode(*read_words(sentences)) if self.search else self.encode(sentences, side)
+
+    def encode(self, sentences: Sequence[str | bytes], side: Side) -> FloatArray:
+        """The vectors of N sentences, before their length comes to them.
+
+        Distinct sentences are read once, in batches that depend on the sentences alone; a sentence's vector owes
+        nothing to the others but its last bits.
+
+        Args:
+            sentences: words between spaces, tokenised as what the model was trained on; Moses' escapes are undone.
+            side: their language.
+
+        Returns:
+            float32, shape (N, n); zeros for a sentence without words, or of which nothing is known.
+
+        Raises:
+            UnicodeDecodeError: a sentence is not UTF-8, and the model reads pieces.
+        """
+        texts, words = read_words(sentences)
+        return self.encode_texts(texts, words, side)
+
+    def encode_texts(self, texts: Phrases, words: Sequence[bytes], side: Side) -> FloatArray:
+        """The same of sentences in numbers of their distinct words, unescaped; see `encode`."""
+        return self.classifier.sentence_vectors(SIDES.index(side), texts, words)
+
+    def classify(
+        self, sources: FloatArray, source_lengths: Int64Array, targets: FloatArray, target_lengths: Int64Array
+    ) -> DoubleArray:
+        """The probabilities of N pairs of sentences that are encoded already, float64, shape (N,).
+
+        Args:
+            sources, targets: of `encode`, shape (N, n).
+            source_lengths, target_lengths: of `sentence_lengths`, shape (N,).
+
+        Returns:
+            Calibrated on the development set; 0 where nothing is known of a side.
+        """
+        logits = self.classifier.pair_logits(sources, source_lengths, targets, target_lengths)
+        with np.errstate(over="ignore"):
+            found: DoubleArray = 1 / (1 + np.exp(-logits / self.temperature))
+        return found
+
+    def probabilities(self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]) -> DoubleArray:
+        """How probable it is that N pairs of sentences are translations of each other, float64, shape (N,).
+
+        Args:
+            sources, targets: N sentences each, see `encode`.
+
+        Raises:
+            ValueError: not as many sources as targets.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets, expected as many")
+        (first, first_words), (second, second_words) = read_words(sources), read_words(targets)
+        return self.classify(
+            self.encode_texts(first, first_words, "source"), first.lengths,
+            self.encode_texts(second, second_words, "target"), second.lengths,
+        )  # fmt: skip
+
+    def over_long(self, sentences: Sequence[str | bytes]) -> int:
+        """How many sentences have more words than are read."""
+        return int((sentence_lengths(sentences) > self.architecture.longest).sum())
+
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
+        return {
+            "architecture": asdict(self.architecture),
+            "temperature": self.temperature,
+            "thresholds": self.thresholds,
+            "dimension": self.dimension,
+        }
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when a weight or a word differs."""
+        head, arrays = repr((self.architecture, self.temperature)).encode(), dict(self.arrays)
+        if self.encoder is not None:
+            arrays |= {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
+            head += self.encoder.tokenizer_text
+        return model_identity(head, arrays, tuple(self.vocabularies))
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+        a = self.architecture
+        inputs = f"{a.layer}-pieces" if a.inputs == "folder" else "words"
+        return f"model:{self.name}-{self.identity}|inputs:{inputs}|cell:{a.cell}|length:{a.length}|n:{self.dimension}"
+
+    def save_files(self, folder: Path) -> None:
+        """Write the vocabularies, or the encoder as a folder."""
+        for vocabulary, file in zip(self.vocabularies, _VOCABULARIES, strict=False):
+            vocabulary.save(folder / file)
+        if self.encoder is not None:
+            self.encoder.save(folder / ENCODER)
+
+    @classmethod
+    def from_files(
+        cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
+    ) -> ParallelModel:
+        """Build from what a folder holds.
+
+        Raises:
+            ModelError: a vocabulary, the encoder or the architecture cannot be read.
+            KeyError, ValueError: weights are missing, or do not fit.
+        """
+        try:
+            architecture = SiameseArchitecture(**config["architecture"])
+            temperature = float(config["temperature"])
+            thresholds = {str(name): float(value) for name, value in dict(config["thresholds"]).items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
+        encoder, vocabularies = None, []
+        if architecture.inputs == "folder":
+            from phrasetool.pair_classifier.folder_inputs import FolderInputs
+
+            encoder = FolderInputs(folder / ENCODER, architecture.layer, architecture.tuned)
+        else:
+            vocabularies = [Vocabulary.load(folder / file) for file in _VOCABULARIES]
+        training = config.get("training", {})
+        return cls(vocabularies, architecture, weights, temperature, thresholds, training, encoder)

@@ -1,0 +1,136 @@
+"""Hyper-parameters of a classifier of sentence pairs; its sizes are in `phrasetool.pair_classifier.architecture`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from phrasetool.nn.device import PRECISIONS
+from phrasetool.options import option, require, seed_option
+from phrasetool.pair_classifier.architecture import CELLS, LAYERS, LENGTHS, PRESETS, SiameseArchitecture
+from phrasetool.train.settings import SCHEDULES, DeclaredSettings
+
+WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
+# What the paper's preset wants otherwise: nothing that the paper does not have, the in-batch loss and parts of words
+# among it.
+_PRESET_WISHES: dict[str, dict[str, Any]] = {
+    "paper": {
+        "characters": 0, "contrast": 0.0, "search_units": 0, "hidden_words": 0.0, "learning_rate": 0.0001,
+        "schedule": "constant", "epochs": 15, "containment": 0, "dropout": 0.2,
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ParallelSettings(DeclaredSettings):
+    """Everything that decides what training does.  Mao et al. (2021) have the values in brackets; the preset `paper`
+    takes them, if nothing else is said.
+
+    Attributes:
+        encoder: what is read: `words`, whose vectors start at random; `word2vec`, whose vectors start from word2vec's;
+            or `hf:FOLDER`, the pieces of a BERT.
+        tuned: the folder's vectors learn.
+        preset: one of `PRESETS`; gives the sizes that are 0 here.
+        word_units, units, hidden: see `SiameseArchitecture` (512, 256, 256).
+        cell, layer, length, length_units, characters: see `SiameseArchitecture`.
+        parts: parts of words that are kept, the most frequent.
+        hidden_words: share of words that training reads as unknown, by their parts alone.
+        negatives: targets of others in the batch that each source is to be told from (5).
+        containment: more of them: the target cut, or with another joined to it (0).
+        contrast: weight of the in-batch cross-entropy of sentence vectors, which makes a metric of their cosines (0).
+        contrast_temperature: cosines are divided by it there.
+        search_units: size of the vectors that sentences are searched for by (0).
+        search_epochs: passes over the pairs to learn these.
+        dropout: share of components of word vectors dropped in training (.2).
+        output_dropout: the same of sentence vectors and of the hidden layer.
+        learning_rate: step size of Adam (0.0001).
+        layers_learning_rate: that of the layers of a tuned encoder, which a step as large as the classifier's ruins; a
+            table of pieces that learns alone takes the classifier's.
+        precision: float32, or bfloat16 for the products of the layers of a tuned encoder, most of the work: faster on
+            processors that multiply it.
+        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs.
+        batch_size: sentence pairs per update (128).
+        epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
+        clip: the gradient's norm is cut to this (5).
+        min_count: words seen less often are read as unknown.
+        vocabulary_size: of the others, so many of the most frequent are kept; 0 for all.
+        max_length: pairs with more words on a side are left out; what is longer later is cut.
+        seed: fixes everything.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    kind: ClassVar[str] = "parallel"
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+
+    encoder: str = WORDS
+    tuned: bool = False
+    preset: str = option("small", f"Sizes of the classifier: {', '.join(PRESETS)}.", choices=PRESETS)
+    word_units: int = option(0, "Size of a word vector; 0: the preset's.", ge=0)
+    units: int = option(0, "Size of a state, a direction; 0: the preset's.", ge=0)
+    hidden: int = option(0, "Units of the fully connected layer; 0: the preset's.", ge=0)
+    cell: str = option("bilstm", f"What reads a sentence: {', '.join(CELLS)}.")
+    layer: str = option("contextual", f"Which vectors of --encoder hf:FOLDER: {', '.join(LAYERS)}.")
+    length: str = option("concat", f"How the length of a sentence is joined with its vector: {', '.join(LENGTHS)}.")
+    length_units: int = option(32, "Size of a length's vector.")
+    characters: int = option(5, "Words are read by their parts of up to so many characters, too; 0: not.", ge=0)
+    parts: int = option(30000, "Keep so many of the most frequent parts of words.", ge=0)
+    hidden_words: float = option(0.1, "Share of words that training reads by their parts alone.", ge=0, lt=1)
+    negatives: int = option(5, "Wrong targets for each source, of the same batch.", ge=0)
+    containment: int = option(1, "Wrong targets that are the right one cut, or with another joined to it.", ge=0)
+    contrast: float = option(1.0, "Weight of the loss that makes sentence vectors comparable by cosine.", ge=0)
+    contrast_temperature: float = option(0.05, "Its temperature.", gt=0)
+    search_units: int = option(256, "Size of vectors to search for sentences by; 0: sentence vectors serve.", ge=0)
+    search_epochs: int = option(12, "Passes over the pairs to learn these.", ge=1)
+    dropout: float = option(0.3, "Share of components dropped in training (preset paper: 0.2).", ge=0, lt=1)
+    output_dropout: float = option(0.0, "The same of sentence vectors.", ge=0, lt=1)
+    learning_rate: float = option(0.003, "Step size of Adam (preset paper: 0.0001).", gt=0)
+    layers_learning_rate: float = option(0.0001, "The same for the layers of a tuned encoder.", gt=0)
+    precision: str = option(
+        "float32", "Of the products of a tuned encoder's layers: float32 or bfloat16.", choices=PRECISIONS
+    )
+    schedule: str = option(
+        "linear", "constant, or linear: the step size falls to 0 (preset paper: constant).", choices=SCHEDULES
+    )
+    batch_size: int = option(128, "Sentence pairs per update.", ge=1)
+    epochs: int = option(5, "Passes over the pairs (preset paper: 15).", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(2, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(100, "Leave out pairs with more words on a side.", ge=1)
+    seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = self.encoder in (WORDS, WORD2VEC) or (self.folder is not None and self.folder != "")
+        require(self, known, "encoder", f"{WORDS}, {WORD2VEC} or {FOLDER}FOLDER")
+        require(self, self.negatives + self.containment >= 1, "negatives", "at least 1 without containment")
+        _ = self.architecture(1)
+
+    @property
+    def folder(self) -> str | None:
+        """That of the encoder; None for words."""
+        return self.encoder.removeprefix(FOLDER) if self.encoder.startswith(FOLDER) else None
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Those of the preset, or what was given instead."""
+        return {name: getattr(self, name) or size for name, size in PRESETS[self.preset].items()}
+
+    @property
+    def passes(self) -> int:
+        """Over the pairs, of the classifier and of the vectors that sentences are searched for by."""
+        return self.epochs + (self.search_epochs if self.search_units else 0)
+
+    def architecture(self, width: int | None = None) -> SiameseArchitecture:
+        """The classifier and its dimensions; width is that of a folder's vectors, which replaces w."""
+        folder = self.folder is not None
+        sizes = {**self.sizes, **({"word_units": width} if folder and width else {})}
+        return SiameseArchitecture(
+            inputs="folder" if folder else "words", layer=self.layer, tuned=self.tuned and folder,
+            characters=0 if folder else self.characters, cell=self.cell, length=self.length,
+            length_units=self.length_units, longest=self.max_length, **sizes,
+        )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Training of the classifier of sentence pairs."""

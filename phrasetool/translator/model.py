@@ -1,0 +1,150 @@
+"""A translator as a trained, saved, loadable model; `config.json` calls it `continuous`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.errors import ModelError
+from phrasetool.models.saved_model import SavedModel, model_identity
+from phrasetool.phrases import FloatArray
+from phrasetool.translator.architecture import NeuralArchitecture
+from phrasetool.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from phrasetool.translator.network import NeuralTranslator
+
+_FILES = ("source.vocab", "target.vocab")
+
+
+class NeuralModel(SavedModel):
+    """Two vocabularies and the arrays of a translator.
+
+    Args:
+        source_vocabulary, target_vocabulary: of its languages.
+        architecture: which translator, and its dimensions.
+        arrays: float32, named and shaped as those of `NeuralTranslator`.
+        temperature: of its probabilities, see `phrasetool.translator.temperature`.
+        training: how it was trained (hyper-parameters), kept in `config.json`.
+
+    Raises:
+        KeyError: an array is missing.
+        ValueError: the parts do not fit together.
+    """
+
+    name = "continuous"
+
+    def __init__(
+        self,
+        source_vocabulary: Vocabulary,
+        target_vocabulary: Vocabulary,
+        architecture: NeuralArchitecture,
+        arrays: Mapping[str, FloatArray],
+        temperature: float,
+        training: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
+        self.architecture = architecture
+        for name, shape in (
+            ("words", (len(source_vocabulary), architecture.word_units)),
+            ("targets", (len(target_vocabulary) + 1, architecture.dimension)),
+        ):
+            if arrays[name].shape != shape:
+                raise ValueError(f"{name} has shape {arrays[name].shape}, expected {shape}")
+        self.arrays = dict(arrays)
+        self.temperature = temperature
+        self.training = dict(training or {})
+
+    @cached_property
+    def network(self) -> NeuralTranslator:
+        """The network, on the CPU, not in training.
+
+        Raises:
+            ModelError: the arrays do not fit the architecture.
+        """
+        from phrasetool.translator.network import NeuralTranslator
+
+        try:
+            return NeuralTranslator.from_arrays(self.architecture, self.arrays)
+        except RuntimeError as error:
+            raise ModelError(f"the weights do not fit the architecture ({error})") from error
+
+    @property
+    def dimension(self) -> int:
+        """Size of a target vector."""
+        return self.architecture.dimension
+
+    def with_words(self, vectors: Mapping[bytes, FloatArray]) -> NeuralModel:
+        """The same translator with more target words; nothing is trained.
+
+        Args:
+            vectors: word -> vector of shape (d,), of the space that the target vectors are of (centred, if they are).
+
+        Raises:
+            ValueError: a word is there already, a vector is zero or of another size; or the output is a softmax, which
+                knows no word that it was not trained on.
+        """
+        if not self.architecture.continuous:
+            raise ValueError("a softmax knows no word that it was not trained on; new words need target vectors")
+        rows = []
+        for word, vector in vectors.items():
+            if self.target_vocabulary.id(word) or vector.shape != (self.dimension,) or not vector.any():
+                raise ValueError(f"{word.decode('utf-8', 'replace')} is there already, or its vector does not fit")
+            rows.append(vector / np.linalg.norm(vector))
+        table = self.arrays["targets"]
+        vocabulary = self.target_vocabulary
+        counts = [*vocabulary.counts.tolist(), *(0 for _ in vectors)]
+        arrays = {**self.arrays, "targets": np.concatenate([table[:-1], np.array(rows, np.float32), table[-1:]])}
+        return NeuralModel(
+            self.source_vocabulary, Vocabulary([*vocabulary.words, *vectors], counts), self.architecture, arrays,
+            self.temperature, self.training,
+        )  # fmt: skip
+
+    def description(self) -> dict[str, Any]:
+        """See `SavedModel`."""
+        return {
+            "architecture": asdict(self.architecture),
+            "temperature": self.temperature,
+            "dimension": self.dimension,
+        }
+
+    @property
+    def identity(self) -> str:
+        """Eight hexadecimal digits that differ when a weight or a word differs."""
+        vocabularies = self.source_vocabulary, self.target_vocabulary
+        return model_identity(repr((self.architecture, self.temperature)), self.arrays, vocabularies)
+
+    @property
+    def signature(self) -> str:
+        """The model's part of a signature line."""
+        loss = self.training.get("loss", "unknown")
+        return f"model:{self.name}-{self.identity}|loss:{loss}|cell:{self.architecture.cell}|n:{self.dimension}"
+
+    def save_files(self, folder: Path) -> None:
+        """Write `source.vocab` and `target.vocab`."""
+        for vocabulary, file in zip((self.source_vocabulary, self.target_vocabulary), _FILES, strict=True):
+            vocabulary.save(folder / file)
+
+    @classmethod
+    def from_files(
+        cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
+    ) -> NeuralModel:
+        """Build from what a folder holds.
+
+        Raises:
+            ModelError: a vocabulary or the architecture cannot be read.
+            KeyError, ValueError: weights are missing, or do not fit.
+        """
+        source, target = (Vocabulary.load(folder / file) for file in _FILES)
+        try:
+            architecture = NeuralArchitecture(**config["architecture"])
+            temperature = float(config["temperature"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
+        return cls(source, target, architecture, weights, temperature, config.get("training", {}))

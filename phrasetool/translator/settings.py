@@ -1,0 +1,136 @@
+"""Hyper-parameters of a translator; the presets are in `phrasetool.translator.architecture`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self, cast
+
+from phrasetool.nn.positions import LONGEST
+from phrasetool.objectives import OBJECTIVES, objective
+from phrasetool.objectives.objective import CoTrainingObjective
+from phrasetool.options import declared_options, option, option_values, registered, require, seed_option
+from phrasetool.train.settings import SCHEDULES, DeclaredSettings
+from phrasetool.translator.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
+
+# The baselines that predict a distribution -> what the architecture calls their output.
+SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
+# What a translator wants different from what a loss declares: the regularisers of Kumar and Tsvetkov (2019), and the
+# margins that were best on a development set.
+_WISHES: dict[str, dict[str, Any]] = {
+    "vmf": {"length_weight": 0.02, "alignment_weight": 0.1},
+    "syn-projection": {"margin": 0.25},
+    "syn-difference": {"margin": 0.5},
+    "sampled": {"margin": 0.75},
+    "most-informative": {"margin": 0.75},
+}
+# The paper's preset is trained as the paper does.
+_AS_THE_PAPER: dict[str, Any] = {"centring": "plain", "learning_rate": 0.0005, "schedule": "constant", "epochs": 20}
+_PRESET_WISHES = {"lstm": _AS_THE_PAPER}
+
+
+def losses() -> list[str]:
+    """The losses that a translator can be trained with: those that need nothing but target vectors, and softmax."""
+    kinds = {name: registered(OBJECTIVES, name, "loss") for name in OBJECTIVES}
+    fitting = [
+        name for name, kind in kinds.items() if issubclass(kind, CoTrainingObjective) and not kind.needs_corrupted
+    ]
+    return [*fitting, *SOFTMAX_LOSSES]
+
+
+@dataclass(frozen=True)
+class NeuralSettings(DeclaredSettings):
+    """Everything that decides what training does.  Bhat, Kumar and Tsvetkov (2020), section 4, have the values in
+    brackets, or their predecessor where they are silent; the preset `lstm` takes them, if nothing else is said.
+    Centred target vectors and larger steps that fall to nothing learn more in fewer passes.
+
+    Attributes:
+        loss: one of `losses()`.
+        loss_options: what the loss declares for itself; defaults are filled in.
+        preset: one of `PRESETS`; gives the sizes that are 0 here (lstm).
+        word_units, units, layers: see `NeuralArchitecture`; 0 for those of the preset.
+        heads, feed_forward: of self-attention; feed_forward 0 for as many as units.
+        dimension: d, of the target vectors (300).
+        centring, unknown_vector: see `target_table` (plain, mean).
+        dropout: share of components dropped in training (0).
+        learning_rate: step size of Adam (0.0005).
+        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs (constant).
+        batch_size: sentence pairs per update (64).
+        epochs: passes over the pairs; the one with the smallest loss on the development set is kept (20).
+        clip: the gradient's norm is cut to this (5).
+        min_count: source and target words seen less often are read as unknown.
+        vocabulary_size: of the others, so many of the most frequent are kept (50000).
+        max_length: pairs with more words on a side are left out.
+        seed: fixes everything.
+    """
+
+    kind: ClassVar[str] = "continuous"
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = _PRESET_WISHES
+
+    loss: str = "syn-projection"
+    loss_options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.", choices=PRESETS)
+    word_units: int = option(0, "Size of a source word vector; 0: the preset's.", ge=0)
+    units: int = option(0, "Size of a state; 0: the preset's.", ge=0)
+    layers: int = option(0, "Layers of the decoder; 0: the preset's.", ge=0)
+    heads: int = option(4, "Attention heads of the preset transformer.", ge=1)
+    feed_forward: int = option(0, "Units of its feed-forward layers; 0: as many as states.", ge=0)
+    dimension: int = option(300, "Size of a target vector.")
+    centring: str = option(
+        "centred", f"Target vectors: {', '.join(CENTRINGS)} (preset lstm: plain).", choices=CENTRINGS
+    )
+    unknown_vector: str = option(
+        "mean", f"Of words outside the vocabulary: {', '.join(UNKNOWN_VECTORS)}.", choices=UNKNOWN_VECTORS
+    )
+    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Step size of Adam (preset lstm: 0.0005).", gt=0)
+    schedule: str = option(
+        "linear", "constant, or linear: the step size falls to 0 (preset lstm: constant).", choices=SCHEDULES
+    )
+    batch_size: int = option(64, "Sentence pairs per update.", ge=1)
+    epochs: int = option(10, "Passes over the pairs, the best on the development set is kept (preset lstm: 20).", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(2, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(100, "Leave out pairs with more words on a side.", ge=1, le=LONGEST)
+    seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        if self.loss not in SOFTMAX_LOSSES:
+            if self.loss not in losses():
+                raise ValueError(f"unknown loss {self.loss!r} of a translator; expected one of {', '.join(losses())}")
+            chosen = objective(self.loss, {**_WISHES.get(self.loss, {}), **self.loss_options})
+            object.__setattr__(self, "loss_options", option_values(chosen))
+        elif self.loss_options:
+            raise ValueError(f"{self.loss} has no option {next(iter(self.loss_options))}; it takes no options")
+        super().__post_init__()
+        if self.architecture.recurrent:
+            for name in ("heads", "feed_forward"):
+                default = declared_options(type(self))[name].default
+                require(self, getattr(self, name) == default, name, f"{default}: the preset {self.preset} has none")
+
+    @cached_property
+    def architecture(self) -> NeuralArchitecture:
+        """The translator and its dimensions."""
+        sizes: dict[str, Any] = dict(PRESETS[self.preset])
+        sizes.update({name: getattr(self, name) for name in ("word_units", "units", "layers") if getattr(self, name)})
+        return NeuralArchitecture(
+            **sizes, heads=self.heads, feed_forward=self.feed_forward or sizes["units"], dimension=self.dimension,
+            output=SOFTMAX_LOSSES.get(self.loss, "vectors"),
+        )  # fmt: skip
+
+    @cached_property
+    def objective(self) -> CoTrainingObjective | None:
+        """The loss of vectors with its options; None for a softmax."""
+        if self.loss in SOFTMAX_LOSSES:
+            return None
+        return cast(CoTrainingObjective, objective(self.loss, self.loss_options))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], **fixed: Any) -> Self:
+        """See `DeclaredSettings`; options of the loss may be among them."""
+        own = declared_options(cls)
+        of_loss = {name: value for name, value in options.items() if name not in own}
+        declared = {name: value for name, value in options.items() if name in own}
+        return super().from_options(declared, loss_options=of_loss, **fixed)

@@ -1,0 +1,134 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from phrasetool.errors import ModelError
+from phrasetool.pair_classifier.folder_inputs import FolderInputs
+from phrasetool.pair_classifier.fresh_classifier import fresh_classifier
+from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.settings import ParallelSettings
+from phrasetool.sentences import read_words, sentence_lengths
+from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
+
+SOURCES, TARGETS = toy_lines(30)
+
+
+def test_words_of_sentences():
+    texts, words = read_words(["a  &amp; b", b"b \xff a", "", "a\tb &quot;"])
+    assert words == [b"a", b"&", b"b", b"\xff", b'"']
+    assert [text.tolist() for text in texts] == [[0, 1, 2], [2, 3, 0], [], [0, 2, 4]]
+    assert sentence_lengths(["a b", "", " c "]).tolist() == [2, 0, 1]
+    # As Python reads a file whose bytes are no text.
+    assert read_words([b"\xff".decode("utf-8", "surrogateescape")])[1] == [b"\xff"]
+    # Words of a line that was not split.
+    assert read_words(["a\rb&lt; c"])[1] == [b"a\rb<", b"c"]
+    with pytest.raises(TypeError, match="several sentences"):
+        read_words("a b")
+    assert len(read_words([])[0]) == 0
+
+
+def test_probabilities_of_pairs_in_one_step_and_in_two():
+    model = random_parallel_model()
+    found = model.probabilities(SOURCES, TARGETS)
+    assert found.shape == (30,)
+    assert ((found > 0) & (found < 1)).all()
+    assert len(set(found.tolist())) > 20
+    sides = [model.encode(lines, side) for lines, side in ((SOURCES, "source"), (TARGETS, "target"))]
+    lengths = sentence_lengths(SOURCES)
+    assert np.array_equal(model.classify(sides[0], lengths, sides[1], lengths), found)
+    logits = model.classifier.pair_logits(sides[0], lengths, sides[1], lengths)
+    assert np.allclose(found, 1 / (1 + np.exp(-logits / 1.5)), atol=1e-12)
+    assert np.array_equal(model.probabilities([line.decode() for line in SOURCES], TARGETS), found)
+    with pytest.raises(ValueError, match="30 sources and 2 targets"):
+        model.probabilities(SOURCES, TARGETS[:2])
+
+
+def test_what_else_is_scored_does_not_matter():
+    model = random_parallel_model()
+    alone = [model.probabilities([s], [t])[0] for s, t in zip(SOURCES, TARGETS, strict=True)]
+    assert np.abs(model.probabilities(SOURCES, TARGETS) - alone).max() < 1e-6
+
+
+def test_nothing_known_is_not_parallel():
+    model = random_parallel_model()
+    found = model.probabilities(["saa", "", "?", "saa"], ["taa", "taa", "taa", "  "])
+    assert found[0] > 0
+    assert found[1:].tolist() == [0, 0, 0]
+
+
+def test_the_length_counts_where_it_is_joined():
+    for length, counts in (("concat", True), ("add", True), ("shared", True), ("none", False)):
+        model = random_parallel_model(length=length)
+        vectors = model.encode(["saa sbb"], "source"), model.encode(["taa tbb"], "target")
+        found = {float(model.classify(vectors[0], np.array([n]), vectors[1], np.array([2]))[0]) for n in (1, 2, 9)}
+        assert (len(found) == 3) == counts
+
+
+def test_it_comes_back_from_its_folder(tmp_path):
+    model = random_parallel_model()
+    model.save(tmp_path)
+    again = ParallelModel.load(tmp_path)
+    assert again.identity == model.identity
+    assert again.signature == f"model:parallel-{model.identity}|inputs:words|cell:bilstm|length:concat|n:12"
+    assert again.thresholds == {"half": 0.5, "best": 0.4}
+    assert again.training == {"a": 1}
+    assert np.array_equal(again.probabilities(SOURCES, TARGETS), model.probabilities(SOURCES, TARGETS))
+    assert random_parallel_model(2).identity != model.identity
+    assert model.over_long([b"a " * 9, b"a " * 10]) == 1
+
+
+@pytest.mark.parametrize(("layer", "tuned"), [("static", False), ("static", True), ("contextual", False),
+                                              ("contextual", True)])  # fmt: skip
+def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
+    folder = bert_folder(tmp_path / "bert")
+    settings = ParallelSettings.from_options({**FAST, "layer": layer}, encoder=f"hf:{folder}", tuned=tuned)
+    fresh = fresh_classifier(toy_pairs(20), settings)
+    made = ParallelModel(
+        [], fresh.architecture, fresh.classifier.arrays(), 1.0, {"half": 0.5, "best": 0.5}, {}, fresh.encoder
+    )
+    for _ in range(2):
+        made.save(tmp_path / "m")
+    assert not [name for name in made.arrays if "encoder" in name]
+    shutil.rmtree(folder)
+    again = ParallelModel.load(tmp_path / "m")
+    assert again.identity == made.identity
+    assert again.signature.split("|")[1] == f"inputs:{layer}-pieces"
+    assert np.array_equal(again.probabilities(SOURCES, TARGETS), made.probabilities(SOURCES, TARGETS))
+    # Other programs can read it, too.
+    assert FolderInputs(tmp_path / "m" / "encoder", layer, False).width == 16
+    (tmp_path / "m" / "encoder" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(ModelError, match="may hold code"):
+        ParallelModel.load(tmp_path / "m")
+
+
+def test_damaged_models(tmp_path):
+    random_parallel_model().save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+
+    def with_config(**changes):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+        ParallelModel.load(tmp_path)
+
+    with pytest.raises(ModelError, match="does not describe the architecture"):
+        with_config(thresholds=None)
+    with pytest.raises(ModelError, match="the temperature is 0"):
+        with_config(temperature=0)
+    with pytest.raises(ModelError, match="words of the source have shape"):
+        with_config(architecture={**config["architecture"], "word_units": 9})
+    other = {**config, "architecture": {**config["architecture"], "units": 7}}
+    (tmp_path / "config.json").write_text(json.dumps(other))
+    model = ParallelModel.load(tmp_path)
+    with pytest.raises(ModelError, match="do not fit the architecture"):
+        model.classifier
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "source.parts").unlink()
+    with pytest.raises(ModelError, match=r"source\.parts: the file is missing"):
+        ParallelModel.load(tmp_path)
+
+
+def test_a_model_of_another_kind(model_folder):
+    with pytest.raises(ModelError, match="this needs a classifier of sentence pairs") as caught:
+        ParallelModel.load(model_folder)
+    assert caught.value.remedy == "train a classifier of sentence pairs"

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.pair_classifier.pair_quality import (
+    area_under_curve,
+    best_quality,
+    calibrated_temperature,
+    calibration_error,
+    probabilities_of,
+    quality_at,
+)
+
+# Few values, so that many are equal.
+PAIRS = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=2, max_size=20).filter(
+    lambda pairs: {parallel for _, parallel in pairs} == {True, False}
+)
+
+
+def arrays(pairs):
+    return np.array([value / 8 for value, _ in pairs]), np.array([parallel for _, parallel in pairs])
+
+
+def naive_f1(found, parallel, threshold):
+    right = sum(p and f >= threshold for f, p in zip(found, parallel, strict=True))
+    wrong = sum(f >= threshold and not p for f, p in zip(found, parallel, strict=True))
+    missed = sum(p and f < threshold for f, p in zip(found, parallel, strict=True))
+    return 2 * right / (2 * right + wrong + missed)
+
+
+@given(PAIRS, st.integers(0, 8))
+def test_at_a_threshold(pairs, threshold):
+    found, parallel = arrays(pairs)
+    quality = quality_at(found, parallel, threshold / 8)
+    assert quality.f1 == pytest.approx(naive_f1(found, parallel, threshold / 8))
+    assert quality.threshold == threshold / 8
+
+
+@given(PAIRS)
+def test_the_best_threshold(pairs):
+    found, parallel = arrays(pairs)
+    best = best_quality(found, parallel)
+    assert best.f1 == pytest.approx(max(naive_f1(found, parallel, threshold) for threshold in found))
+    assert best.f1 == quality_at(found, parallel, best.threshold).f1
+    assert 0 <= best.threshold <= 1
+
+
+def test_a_threshold_between_neighbouring_numbers():
+    low = np.nextafter(0.5, 0)
+    best = best_quality(np.array([0.5, low]), np.array([True, False]))
+    assert (best.f1, best.threshold) == (1.0, 0.5)
+
+
+@given(PAIRS)
+def test_area_under_the_curve(pairs):
+    found, parallel = arrays(pairs)
+    couples = [(a > b) + (a == b) / 2 for a in found[parallel] for b in found[~parallel]]
+    assert area_under_curve(found, parallel) == pytest.approx(np.mean(couples))
+
+
+def test_calibration():
+    rng = np.random.default_rng(1)
+    logits = rng.normal(0, 2, 40000)
+    parallel = rng.random(40000) < probabilities_of(logits)
+    assert calibrated_temperature(logits, parallel) == pytest.approx(1, abs=0.05)
+    assert calibrated_temperature(3 * logits, parallel) == pytest.approx(3, abs=0.15)
+    assert calibration_error(probabilities_of(logits), parallel) < 0.015
+    assert calibration_error(probabilities_of(3 * logits), parallel) > 0.08
+    assert calibration_error(probabilities_of(3 * logits, 3.0), parallel) < 0.015
+    # Two bins: 0.2 is said where a half is so, 0.9 where all are.
+    said, so = np.array([0.2, 0.2, 0.9, 0.9]), np.array([True, False, True, True])
+    assert calibration_error(said, so) == pytest.approx((0.3 * 2 + 0.1 * 2) / 4)
+
+
+def test_probabilities_of_any_logit():
+    found = probabilities_of(np.array([-np.inf, -1e6, 0.0, 1e6]))
+    assert found.tolist() == [0.0, 0.0, 0.5, 1.0]

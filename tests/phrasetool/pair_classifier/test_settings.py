@@ -1,0 +1,58 @@
+import pytest
+
+from phrasetool.pair_classifier.settings import ParallelSettings
+
+
+def test_the_papers_preset():
+    made = ParallelSettings.from_options({"preset": "paper"})
+    assert made.sizes == {"word_units": 512, "units": 256, "hidden": 256}
+    found = made.as_dict()
+    wanted = {"batch_size": 128, "dropout": 0.2, "learning_rate": 0.0001, "epochs": 15, "negatives": 5, "clip": 5.0,
+              "containment": 0, "contrast": 0.0, "characters": 0, "hidden_words": 0.0}  # fmt: skip
+    assert {name: found[name] for name in wanted} == wanted
+    assert ParallelSettings.from_options({"preset": "paper", "epochs": 3}).epochs == 3
+
+
+def test_sizes_that_are_given():
+    made = ParallelSettings.from_options({"units": 7})
+    assert made.sizes == {"word_units": 128, "units": 7, "hidden": 128}
+    assert made.architecture().word_units == 128
+    # A folder's vectors have the size that they have.
+    folder = ParallelSettings.from_options({"layer": "static"}, encoder="hf:some/bert", tuned=True, seed=5)
+    assert folder.folder == "some/bert"
+    assert folder.seed == 5
+    architecture = folder.architecture(16)
+    assert (architecture.word_units, architecture.inputs, architecture.layer) == (16, "folder", "static")
+    assert (architecture.tuned, architecture.characters) == (True, 0)
+    assert not ParallelSettings(tuned=True).architecture().tuned
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "large"}, "preset is 'large', expected one of small, paper"),
+        ({"schedule": "steps"}, "schedule"),
+        ({"cell": "rnn"}, "cell is 'rnn', expected one of bilstm, lstm, gru"),
+        ({"length": "yes"}, "length is 'yes', expected one of none, concat, add, shared"),
+        ({"layer": "last"}, "layer"),
+        ({"precision": "int8"}, "precision is 'int8', expected one of float32, bfloat16"),
+        ({"negatives": 0, "containment": 0}, "negatives is 0, expected at least 1 without containment"),
+        ({"negatives": -1}, "negatives is -1, expected at least 0"),
+        ({"epochs": 0}, "epochs is 0, expected at least 1"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"hidden_words": -0.1}, "hidden_words"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, expected more than 0"),
+        ({"contrast_temperature": 0.0}, "contrast_temperature"),
+        ({"max_length": 0}, "max_length"),
+        ({"shape": 1}, "parallel has no option shape"),
+    ],
+)
+def test_settings_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=message):
+        ParallelSettings.from_options(options)
+
+
+@pytest.mark.parametrize("encoder", ["bert", "hf:", "rae"])
+def test_encoders_that_are_none(encoder):
+    with pytest.raises(ValueError, match="expected words, word2vec or hf:FOLDER"):
+        ParallelSettings(encoder=encoder)

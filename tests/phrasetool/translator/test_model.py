@@ -1,0 +1,86 @@
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from phrasetool.errors import ModelError
+from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.models.saved_model import load_model
+from phrasetool.phrases import Phrases
+from phrasetool.translator.beam import translate
+from phrasetool.translator.model import NeuralModel
+from phrasetool.vocabulary import Vocabulary
+from tests.phrasetool.translator.small_translators import KINDS, small
+
+SOURCE = Vocabulary([b"<unk>", *(b"s%d" % i for i in range(7))])
+TARGET = Vocabulary([b"<unk>", *(b"t%d" % i for i in range(5))])
+
+
+def neural_model(kind="gru", **training):
+    module = small(kind)
+    return NeuralModel(SOURCE, TARGET, module.architecture, module.arrays(), 0.3, training)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_saved_comes_back(tmp_path, kind):
+    model = neural_model(kind, loss="cosine")
+    model.save(tmp_path)
+    again = NeuralModel.load(tmp_path)
+    assert isinstance(load_model(tmp_path), NeuralModel)
+    assert (again.identity, again.signature, again.temperature) == (model.identity, model.signature, 0.3)
+    assert again.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
+    sources = Phrases.from_lists([[1, 2], [3]])
+    assert translate(again.network, sources, 0.3) == translate(model.network, sources, 0.3)
+    with pytest.raises(ModelError, match="a translator; this needs an autoencoder"):
+        AutoencoderModel.load(tmp_path)
+
+
+def test_what_does_not_fit_together(tmp_path):
+    model = neural_model()
+    arrays = {**model.arrays, "targets": model.arrays["targets"][1:]}
+    with pytest.raises(ValueError, match=re.escape("targets has shape (6, 7), expected (7, 7)")):
+        NeuralModel(SOURCE, TARGET, model.architecture, arrays, 0.3)
+    short = {name: array for name, array in model.arrays.items() if name != "compare.weight"}
+    with pytest.raises(ModelError, match="do not fit the architecture"):
+        _ = NeuralModel(SOURCE, TARGET, model.architecture, short, 0.3).network
+    model.save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for broken in ({"temperature": "warm"}, {"architecture": {**config["architecture"], "cell": "rnn"}}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **broken}))
+        with pytest.raises(ModelError, match="does not describe the architecture"):
+            NeuralModel.load(tmp_path)
+
+
+def test_identity_sees_every_weight_word_and_the_temperature():
+    model = neural_model()
+    arrays = {**model.arrays, "read.bias": model.arrays["read.bias"] + 1}
+    words = Vocabulary([*SOURCE.words[:-1], b"other"])
+    others = [
+        NeuralModel(SOURCE, TARGET, model.architecture, arrays, 0.3),
+        NeuralModel(words, TARGET, model.architecture, model.arrays, 0.3),
+        NeuralModel(SOURCE, TARGET, model.architecture, model.arrays, 0.2),
+    ]
+    assert len({model.identity, *(other.identity for other in others)}) == 4
+
+
+def test_a_word_that_training_never_saw_is_written_where_its_vector_is_nearest():
+    model = neural_model()
+    sources = Phrases.from_lists([[1, 2, 3]])
+    (before,) = translate(model.network, sources, 0.3)
+    encoded = model.network.encode(sources)
+    predicted, _ = model.network.step(encoded, model.network.begin(encoded, 1), torch.tensor([-1]))
+    vector = predicted.detach().numpy()[0]
+    larger = model.with_words({b"new": 3 * vector, b"far": -vector})
+    assert larger.target_vocabulary.words == [*TARGET.words, b"new", b"far"]
+    np.testing.assert_allclose(larger.arrays["targets"][6], vector / np.linalg.norm(vector), rtol=1e-5)
+    assert np.array_equal(larger.arrays["targets"][-1], model.arrays["targets"][-1])
+    (after,) = translate(larger.network, sources, 0.3)
+    assert after.words[0] == 6 != before.words[:1]
+    assert larger.identity != model.identity
+    for fault in ({b"t1": vector}, {b"x": vector[1:]}, {b"x": 0 * vector}):
+        with pytest.raises(ValueError, match="there already, or its vector does not fit"):
+            model.with_words(fault)
+    with pytest.raises(ValueError, match="a softmax knows no word"):
+        neural_model("softmax").with_words({b"new": vector})

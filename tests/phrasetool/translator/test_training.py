@@ -1,0 +1,114 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from phrasetool.disk import writable
+from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.train.checks import DivergedError
+from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.translator.beam import translate
+from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.settings import losses
+from phrasetool.translator.training import NeuralTrainer, checkpoint_bytes, train_neural
+from tests.phrasetool.translator.small_pairs import prepared
+
+
+@pytest.mark.parametrize("loss", losses())
+@pytest.mark.parametrize("preset", ["gru", "lstm", "transformer"])
+def test_every_loss_learns(loss, preset):
+    settings = {"preset": preset, "units": 16, "layers": 1, "epochs": 3}
+    if preset == "transformer":
+        settings["feed_forward"] = 16
+    pairs, development, table, settings = prepared(64, 10, loss=loss, **settings)
+    trainer = NeuralTrainer(pairs, development, table, settings)
+    reports = list(trainer.run())
+    assert reports[-1].updates == 12
+    assert reports[-1].loss < reports[0].loss
+
+
+def test_a_translator_learns_to_translate(tmp_path):
+    pairs, development, table, settings = prepared(600, epochs=12, units=64)
+    model = train_neural(pairs, development, table, settings, TrainingRun(tmp_path))
+    found = translate(model.network, development.sources, model.temperature)
+    right = [t.words == tuple(target.tolist()) for t, target in zip(found, development.targets, strict=True)]
+    assert np.mean(right) > 0.6
+    assert 0 < model.temperature < 1
+    assert NeuralModel.load(tmp_path).identity == model.identity
+    assert not (tmp_path / CHECKPOINT).exists()
+    log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in log] == list(range(1, 13))
+    assert log[-1]["development_loss"] < log[0]["development_loss"]
+
+
+def test_the_best_epoch_is_kept():
+    pairs, development, table, settings = prepared(100, epochs=4)
+    trainer = NeuralTrainer(pairs, development, table, settings)
+    kept = []
+    for report in trainer.run():
+        kept.append((report.development_loss, trainer.module.words.detach().clone()))
+    best = min(kept, key=lambda pair: pair[0])[1]
+    # Pretend that the last epoch was worse.
+    trainer.module.words.data += 1
+    assert torch.equal(trainer.kept().words, best)
+
+
+class _StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("options", [{"dropout": 0.2, "schedule": "linear"}, {"loss": "cross-entropy"}])
+def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
+    given = prepared(80, 10, **options)
+
+    def stop(report):
+        if report.epoch == 2:
+            raise _StopError
+
+    whole = train_neural(*given, TrainingRun(tmp_path / "whole"))
+    with pytest.raises(_StopError):
+        train_neural(*given, TrainingRun(tmp_path / "part", on_report=stop))
+    with pytest.raises(ModelError, match="unfinished training"):
+        train_neural(*given, TrainingRun(tmp_path / "part"))
+    later = []
+    part = train_neural(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
+    assert [report.epoch for report in later] == [3]
+    assert part.identity == whole.identity
+    for file in ("weights.safetensors", "training.jsonl", "config.json"):
+        assert (tmp_path / "part" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_a_checkpoint_of_other_vectors_texts_or_settings(tmp_path):
+    pairs, development, table, settings = prepared(40, 10)
+
+    def stop(report):
+        raise _StopError
+
+    with pytest.raises(_StopError):
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, on_report=stop))
+    other = table.copy()
+    other[1, 0] += 1e-6
+    with pytest.raises(ModelError, match="the target vectors are other ones"):
+        train_neural(pairs, development, other, settings, TrainingRun(tmp_path, resume=True))
+    with pytest.raises(ModelError, match="the texts are other ones"):
+        train_neural(pairs, None, table, settings, TrainingRun(tmp_path, resume=True))
+    with pytest.raises(ModelError, match="units was 32, not 16"):
+        train_neural(pairs, development, table, prepared(40, units=16)[3], TrainingRun(tmp_path, resume=True))
+
+
+def test_what_cannot_be_trained(tmp_path, monkeypatch):
+    pairs, development, table, settings = prepared(40, 10)
+    with pytest.raises(ModelError, match="no checkpoint to resume from"):
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, resume=True))
+    wild = prepared(40, 10, learning_rate=1e30, loss="cross-entropy")
+    with pytest.raises(DivergedError, match="smaller learning rate"):
+        train_neural(*wild, TrainingRun(tmp_path))
+    needed = checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary))
+    trainer = NeuralTrainer(pairs, development, table, settings)
+    numbers = sum(value.numel() for value in trainer.module.parameters())
+    assert needed == 32 * numbers
+    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
+    with pytest.raises(PhraseToolError, match="make room"):
+        train_neural(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
+    assert not (tmp_path / "full").exists()
