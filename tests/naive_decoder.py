@@ -118,8 +118,11 @@ def orientation(kind, previous, span):
     return 3 if previous is None or start > previous[1] else 2
 
 
-def features(model, derivation):
-    """The feature values of a derivation, a list of (start, end, entry) in target order."""
+def features(model, derivation, complete=True):
+    """The feature values of a derivation, a list of (start, end, entry) in target order.
+
+    `complete` is whether it covers the sentence, whose end is scored then.
+    """
     found = {name: [0.0] * len(values) for name, values in model.weights.items()}
     words, previous = [], None
     for start, end, entry in derivation:
@@ -140,14 +143,14 @@ def features(model, derivation):
         words += entry.target
         previous = (start, end, entry)
     # The sentence end is not scored after a phrase without target words, nor when there is no phrase.
-    ended = bool(derivation) and bool(derivation[-1][2].target)
+    ended = complete and bool(derivation) and bool(derivation[-1][2].target)
     for name, language_model in model.language_models:
         found[name][0] = LN10 * log10(language_model, words, end=ended)
     return found
 
 
-def score(model, derivation):
-    found = features(model, derivation)
+def score(model, derivation, complete=True):
+    found = features(model, derivation, complete)
     total = sum(w * x for name in found for w, x in zip(model.weights[name], found[name], strict=True))
     return total - 100 * model.unknown_weight * sum(entry.copy for *_, entry in derivation)
 

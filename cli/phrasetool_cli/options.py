@@ -133,7 +133,7 @@ search_options = sections(
                  help="Hypotheses a stack keeps.  [default: ini, else 200]"),
     click.option("--pop-limit", type=click.IntRange(1), metavar="N",
                  help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
-    click.option("--beam-threshold", type=Share(), metavar="P",
+    click.option("--beam-threshold", type=Share(max_open=True), metavar="P",
                  help="Drop hypotheses less probable than this share of their stack's best.  "
                       "[default: ini, else 1e-5]"),
     click.option("--distortion-limit", type=int, metavar="N",

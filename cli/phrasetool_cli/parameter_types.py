@@ -22,12 +22,13 @@ class Share(click.FloatRange):
 
     Args:
         min_open: whether nothing is no share.
+        max_open: whether the whole is no share.
     """
 
     name = "share"
 
-    def __init__(self, min_open: bool = False) -> None:
-        super().__init__(0, 1, min_open=min_open)
+    def __init__(self, min_open: bool = False, max_open: bool = False) -> None:
+        super().__init__(0, 1, min_open=min_open, max_open=max_open)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it."""

@@ -110,6 +110,7 @@ class MosesModel:
             {feature: line.name for feature, line in lines.items()},
             unknown_weight(ini, lines.get("UnknownWordPenalty")),
             len(language_lines),
+            "Distortion" in lines,
         )
         weights = weights_of(ini, features, lines)
         decoding = used_tables(ini, len(table_lines))

@@ -66,8 +66,8 @@ def command(
 
     TEXT has one tokenised sentence a line; `-` is standard input.  The model is a moses.ini with text phrase tables,
     language models (ARPA text or kenlm's binary files) and, if there is one, a text reordering table; with the same
-    limits the search finds what Moses finds.  Two differences are known: cube pruning with a pop limit of a few hundred
-    or less may find less, and an n-best list has no derivations beyond the beam.
+    limits the search finds what Moses finds.  Moses breaks ties by memory addresses, and its stack search extends
+    hypotheses in the order of their hashes: ties, and n-best lists of that search where stacks were pruned, may differ.
 
     A text of twenty tokens or more of which less than 30 % are in the table is refused, and a language model that knows
     few of its target words.

@@ -1,8 +1,9 @@
 """Cube pruning (Chiang 2007; Huang and Chiang 2007): make the most promising extensions only.
 
 The hypotheses of a stack that cover the same words, and the options of a span they may translate next, both best
-first, span a grid (an edge).  For every stack one heap holds the fringe of all its grids; the best extension
-is taken out, added to the stack, and its neighbours to the right and below go in.
+first, span a grid (an edge).  For every stack one heap holds the fringe of all its grids; the best extension is taken
+out, added to the stack, and its neighbours to the right and below go in, unless they have been in it.  This is the
+order of Moses (moses/SearchCubePruning.cpp, moses/BitmapContainer.cpp) but for ties, which Moses breaks by addresses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,19 @@ from phrasetool.kernels.hashing import mix
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.extension import Search, future_parts, may_follow, start_pool, step
-from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.hypotheses import (
+    NONE,
+    Stacks,
+    add,
+    best_complete,
+    chains,
+    cover,
+    is_covered,
+    sort_by_total,
+    sorted_stack,
+    state_span,
+    with_room,
+)
 from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_option, with_sentence_end
 from phrasetool.smt.decoder.table import PhraseIndex
 from phrasetool.smt.decoder.translation_options import TranslationOptions
@@ -31,7 +44,6 @@ EDGE = np.dtype(
         ("left", np.float64),  # and of what stays of the gap on both sides
         ("right", np.float64),
         ("gap", np.int32),
-        ("swap_start", np.int32),
         ("first", np.int32),  # its hypotheses in `members`
         ("count", np.int32),
         ("option", np.int32),  # its first option
@@ -64,10 +76,17 @@ _LARGEST_START = 1 << 16
 
 
 class Fringe(NamedTuple):
-    """The extensions that wait, and the heap of their numbers, best total first, the older first on a tie."""
+    """The extensions that wait, and the heap of their numbers, best total first, the older first on a tie.
+
+    Attributes:
+        waiting, heap: records, as many as there is room for.
+        taken: int32, shape (P,), P a power of two: numbers of extensions that were taken, by the hash of their places
+            in their grids, -1 where free.
+    """
 
     waiting: npt.NDArray[np.void]
     heap: npt.NDArray[np.void]
+    taken: Int32Array
 
 
 @inner_kernel
@@ -110,6 +129,44 @@ def pop(heap: npt.NDArray[np.void], size: int) -> int:
     return np.int64(best)
 
 
+@inner_kernel
+def _taken_slot(fringe: Fringe, edge: int, row: int, column: int) -> int:
+    """The slot of the extension that was taken at a place of a grid, or the free one for it."""
+    last = len(fringe.taken) - 1
+    slot = np.int64(mix(mix(mix(np.uint64(0), edge), row), column) & np.uint64(last))
+    while True:
+        number = fringe.taken[slot]
+        if number < 0:
+            break
+        w = fringe.waiting[number]
+        if w.edge == edge and w.row == row and w.column == column:
+            break
+        slot = (slot + 1) & last
+    return slot
+
+
+@exact_kernel
+def _larger_fringe(fringe: Fringe, made: int) -> Fringe:
+    """The same with room for one more extension, and for more that are taken."""
+    waiting, heap = with_room(fringe.waiting, made, 1), with_room(fringe.heap, made, 1)
+    larger = Fringe(waiting, heap, np.full(2 * len(fringe.taken), NONE, np.int32))
+    for number in fringe.taken:
+        if number >= 0:
+            w = waiting[number]
+            larger.taken[_taken_slot(larger, w.edge, w.row, w.column)] = number
+    return larger
+
+
+@exact_kernel
+def _sort_by_jump(members: Int32Array, pool: npt.NDArray[np.void], start: int, search: Search) -> None:
+    """Sort hypotheses of one coverage, best total first, by their totals after the jump to `start`."""
+    totals = np.empty(len(members), np.float64)
+    for i in range(len(members)):
+        h = pool[members[i]]
+        totals[i] = h.total - search.distortion_weight * abs(h.end + 1 - start)
+    members[:] = sort_by_total(members.copy(), totals)
+
+
 @exact_kernel
 def _add_edges(
     alive: Int32Array,
@@ -149,6 +206,8 @@ def _add_edges(
                     members[used[0]] = alive[member]
                     used[0] += 1
                 member = following[member]
+            if search.sorts_by_jump and used[0] > first + 1:
+                _sort_by_jump(members[first : used[0]], pool, start, search)
             if used[0] > first:
                 edges = _add_spans(
                     first, stack, gap, mask, start, spans, future, options, search, edges, heads, used
@@ -185,8 +244,6 @@ def _add_spans(
         e = edges[used[1]]
         e.gap, e.mask = cover(gap, mask, start, end)
         e.lost, e.left, e.right = future_parts(future, gap, mask, n, start, end)
-        swappable = search.reordering >= 0 and start > e.gap and not is_covered(e.gap, e.mask, start - 1)
-        e.swap_start = start if swappable else NONE
         e.first, e.count = first, used[0] - first
         e.option = options.first[source]
         e.options = options.first[source + 1] - options.first[source]
@@ -220,22 +277,23 @@ def _extend(
     if found.key != key:
         found.key = key
         found.score, found.state = score_option(automaton, options, option, h.language_state)
-    language = found.score
+    language, state = found.score, found.state
     if complete:
-        language = with_sentence_end(automaton, options, search, option, language, found.state)
+        language, state = with_sentence_end(automaton, options, search, option, language, state)
     score += language * (LN10 * search.language_weight)
     new.score = score
     new.total = score + (h.total - h.score - e.lost + e.left + e.right)
-    new.language_state = found.state
+    new.language_state = state
 
 
 @inner_kernel
-def _take(new: Any, w: Any, e: Any, number: int, forward_class: int) -> None:
+def _take(new: Any, w: Any, e: Any, search: Search, number: int, forward_class: int) -> None:
     """Fill a record of the pool with an extension that waited, of hypothesis `number`."""
     new.score, new.total = w.score, w.total
     new.gap, new.mask = e.gap, e.mask
     new.language_state = w.language_state
-    new.start, new.end, new.swap_start = e.start, e.end, e.swap_start
+    new.start, new.end = e.start, e.end
+    new.state_span = state_span(search.span_in_state, e.start, e.end)
     new.option = e.option + w.column
     new.back = number
     new.arcs = NONE
@@ -262,10 +320,11 @@ def _fill(
     at = (records used of the pool, next edge to begin, extensions made, extensions taken, the last one taken, which of
     its neighbours have had their turn).
     """
-    waiting, heap = fringe
+    waiting, heap = fringe.waiting, fringe.heap
     used, edge_to_begin, made, pops, taken, turns = at[0], at[1], at[2], at[3], at[4], at[5]
     complete = stack == len(stacks.sizes) - 1
-    while used < len(pool) and made < len(waiting) and not lacks_room(automaton, 1):
+    # An extension leads to a state, and the sentence end to another.
+    while used < len(pool) and made < len(waiting) and 2 * pops < len(fringe.taken) and not lacks_room(automaton, 2):
         if edge_to_begin >= 0:
             edge, row, column = edge_to_begin, np.int64(0), np.int64(0)
             edge_to_begin = np.int64(edges[edge].next)
@@ -273,22 +332,27 @@ def _fill(
             w = waiting[taken]
             edge, row, column = np.int64(w.edge), np.int64(w.row), np.int64(w.column)
             turns += 1
-            # To the right always, down only in the first column: every cell has one way to it.
+            # The other neighbour from which a cell is reached has made it if it was taken before.
             if turns == 1:
                 column += 1
                 if column == edges[edge].options:
                     continue
+                if row > 0 and fringe.taken[_taken_slot(fringe, edge, row - 1, column)] >= 0:
+                    continue
             else:
                 row += 1
-                if column > 0 or row == edges[edge].count:
+                if row == edges[edge].count:
+                    continue
+                if column > 0 and fringe.taken[_taken_slot(fringe, edge, row, column - 1)] >= 0:
                     continue
         elif made > pops and pops < pop_limit:
             taken = pop(heap, made - pops)
             pops += 1
             turns = 0
             w = waiting[taken]
+            fringe.taken[_taken_slot(fringe, w.edge, w.row, w.column)] = taken
             e = edges[w.edge]
-            _take(pool[used], w, e, members[e.first + w.row], options.forward_classes[e.option + w.column])
+            _take(pool[used], w, e, search, members[e.first + w.row], options.forward_classes[e.option + w.column])
             used = np.int64(add(stacks, pool, used, stack, search.keep_arcs))
             continue
         else:
@@ -324,20 +388,19 @@ def cube_search(
     edges = np.empty(1 << 10, EDGE)
     heads = np.full(n + 1, NONE, np.int32)
     counts = np.zeros(2, np.int64)
-    waiting, heap = np.empty(1 << 11, WAITING), np.empty(1 << 11, QUEUED)
+    fringe = Fringe(np.empty(1 << 11, WAITING), np.empty(1 << 11, QUEUED), np.empty(1 << 12, np.int32))
     known = np.empty(_KNOWN_SIZE, KNOWN)
     for i in range(_KNOWN_SIZE):
         known[i].key = NONE
     for stack in range(n + 1):
         at = np.array([used, heads[stack], 0, 0, 0, 2])
-        while not _fill(
-            at, stack, pool, Fringe(waiting, heap), known, members, edges, options, automaton, search, stacks, pop_limit
-        ):
+        fringe.taken[:] = NONE
+        while not _fill(at, stack, pool, fringe, known, members, edges, options, automaton, search, stacks, pop_limit):
             if at[0] == len(pool):
                 pool = with_room(pool, at[0], 1)
-            if at[2] == len(waiting):
-                waiting, heap = with_room(waiting, at[2], 1), with_room(heap, at[2], 1)
-            if lacks_room(automaton, 1):
+            if at[2] == len(fringe.waiting) or 2 * at[3] >= len(fringe.taken):
+                fringe = _larger_fringe(fringe, at[2])
+            if lacks_room(automaton, 2):
                 return pool[:used], np.int32(LACKS_ROOM)
         used = at[0]
         if stack < n:
@@ -345,4 +408,4 @@ def cube_search(
             members, edges = _add_edges(
                 alive, pool, stack, spans, future, options, search, members, edges, heads, counts
             )
-    return pool[:used], stacks.slots[n, 0]
+    return pool[:used], best_complete(stacks, pool, search.keep_arcs)

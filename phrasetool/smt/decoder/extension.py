@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray
-from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, WINDOW, Stacks, add, is_covered
+from phrasetool.smt.decoder.hypotheses import HYPOTHESIS, NONE, WINDOW, Stacks, add, is_covered, state_span
 from phrasetool.smt.decoder.orientation import orientation_of
 
 
@@ -20,6 +20,8 @@ class Search(NamedTuple):
         language_weight, distortion_weight: weights.
         distortion_limit: words a jump may span; at most 63, which also stands for no limit.
         reordering: kind of the reordering model, -1 without one.
+        span_in_state: what recombination compares of source spans, see `state_span`.
+        sorts_by_jump: whether cube pruning ranks hypotheses with the distortion cost of the next phrase included.
         begin_state, end_word: of the language model.
         keep_arcs: whether recombined hypotheses are kept, for n-best lists.
     """
@@ -28,6 +30,8 @@ class Search(NamedTuple):
     distortion_weight: float
     distortion_limit: int
     reordering: int
+    span_in_state: int
+    sorts_by_jump: bool
     begin_state: int
     end_word: int
     keep_arcs: bool
@@ -96,7 +100,7 @@ def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.
     h.language_state = search.begin_state
     h.start = NONE
     h.end = NONE
-    h.swap_start = NONE
+    h.state_span = NONE
     h.option = NONE
     h.back = NONE
     h.arcs = NONE
@@ -157,9 +161,7 @@ def write_extension(
     new.language_state = language_state
     new.start = start
     new.end = end
-    # A phrase that ends just before it may still come, and then it is a swap.
-    swappable = search.reordering >= 0 and start > new.gap and not is_covered(new.gap, new.mask, start - 1)
-    new.swap_start = start if swappable else NONE
+    new.state_span = state_span(search.span_in_state, start, end)
     new.option = option
     new.back = number
     new.arcs = NONE

@@ -38,6 +38,8 @@ class FeatureSet:
         names: what moses.ini calls the features; keys are those of `sizes`.
         unknown_weight: weight of the unknown-word penalty, -100 for every copied word.
         language_models: how many there are.
+        has_distortion: whether Distortion is among the features; without it Moses recombines hypotheses that end at
+            different source words, unless there is a reordering model.
     """
 
     tables: tuple[int, ...]
@@ -45,6 +47,7 @@ class FeatureSet:
     names: Mapping[str, str] = field(default_factory=dict)
     unknown_weight: float = 1.0
     language_models: int = 1
+    has_distortion: bool = True
 
     @cached_property
     def sizes(self) -> dict[str, int]:

@@ -28,9 +28,12 @@ from phrasetool.smt.decoder.extension import (
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import (
     NONE,
+    SPAN_END,
+    WHOLE_SPAN,
     WINDOW,
     Stacks,
     add,
+    best_complete,
     cover,
     is_covered,
     longest_jump,
@@ -122,7 +125,7 @@ def _forced_search(
                             classes[entry] if entry >= 0 else NONE,
                         )  # fmt: skip
                         used = add(stacks, pool, used, new_produced, search.keep_arcs)
-    return pool[:used], stacks.slots[m, 0]
+    return pool[:used], best_complete(stacks, pool, search.keep_arcs)
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,9 @@ class ForcedDecoder:
             for i, k in enumerate(firsts)
         ]  # fmt: skip
         kind = features.reordering.kind if features.reordering else -1
-        self._search = Search(0.0, float(weights[features.slices["Distortion"]][0]), 0, kind, 0, 0, False)
+        distortion_weight = float(weights[features.slices["Distortion"]][0])
+        span = WHOLE_SPAN if features.reordering else SPAN_END
+        self._search = Search(0.0, distortion_weight, 0, kind, span, False, 0, 0, False)
 
     def decode(self, sentence: Int32Array, reference: Int32Array) -> ForcedDerivation:
         """Find the best derivation of a reference.

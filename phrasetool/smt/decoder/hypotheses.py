@@ -27,9 +27,9 @@ HYPOTHESIS = np.dtype(
         ("mask", np.uint64),  # coverage from the gap on
         ("gap", np.int32),  # first uncovered source word
         ("language_state", np.int32),
+        ("state_span", np.int64),  # what recombination compares of the last phrase's source span, see `state_span`
         ("start", np.int32),  # last phrase's source span
         ("end", np.int32),
-        ("swap_start", np.int32),  # its start, if a phrase that ends just before it can still come; else -1
         ("option", np.int32),  # last phrase
         ("back", np.int32),  # the hypothesis it extends
         ("arcs", np.int32),  # the next worse one recombined into it
@@ -38,6 +38,9 @@ HYPOTHESIS = np.dtype(
     align=True,
 )
 
+# What Moses compares of the last phrases' source spans before it recombines two hypotheses: nothing without distortion
+# and lexicalised reordering, the end with distortion, and the whole span with lexicalised reordering.
+NO_SPAN, SPAN_END, WHOLE_SPAN = range(3)
 _ONE = np.uint64(1)
 
 
@@ -52,10 +55,12 @@ class Stacks(NamedTuple):
     Attributes:
         slots: int32, shape (n + 1, P).
         sizes: int64, shape (n + 1,).
-        thresholds: float64, shape (n + 1,): a hypothesis with a lower total is not wanted any more.
+        thresholds: float64, shape (n + 1,): a stack no longer takes a hypothesis with a lower total.
         best: float64, shape (n + 1,).
         size: int64, shape (1,): hypotheses a stack keeps.
         beam: float64, shape (1,): how far below the best a total may be, a negative logarithm.
+        keeps_ties: bool, shape (1,): whether a stack keeps all hypotheses that are as good as the worst one it keeps,
+            and takes none that is worse from then on, as Moses does in cube pruning.
     """
 
     slots: Int32Array
@@ -64,9 +69,10 @@ class Stacks(NamedTuple):
     best: npt.NDArray[np.float64]
     size: Int64Array
     beam: npt.NDArray[np.float64]
+    keeps_ties: npt.NDArray[np.bool_]
 
 
-def make_stacks(words: int, size: int, beam: float) -> Stacks:
+def make_stacks(words: int, size: int, beam: float, keeps_ties: bool = False) -> Stacks:
     """Empty stacks for a sentence of `words` words."""
     return Stacks(
         np.full((words + 1, 1 << (4 * size).bit_length()), NONE, np.int32),
@@ -75,6 +81,7 @@ def make_stacks(words: int, size: int, beam: float) -> Stacks:
         np.full(words + 1, -np.inf),
         np.array([size]),
         np.array([beam]),
+        np.array([keeps_ties]),
     )
 
 
@@ -99,12 +106,24 @@ def cover(gap: int, mask: int, start: int, end: int) -> tuple[int, int]:
 
 
 @inner_kernel
+def state_span(kind: int, start: int, end: int) -> int:
+    """The part of a source span that recombination compares, as one number.
+
+    Args:
+        kind: NO_SPAN, SPAN_END or WHOLE_SPAN.
+    """
+    if kind == WHOLE_SPAN:
+        return np.int64(start) << 32 | np.int64(end)
+    return np.int64(end) if kind == SPAN_END else np.int64(NONE)
+
+
+@inner_kernel
 def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: int) -> int:
     """The slot of the hypothesis that equals `number` in all that its future depends on, or the free slot for it."""
     h = pool[number]
-    key = mix(mix(mix(h.mask, h.gap), h.language_state), h.end)
+    key = mix(mix(mix(h.mask, h.gap), h.language_state), h.state_span)
     last = slots.shape[1] - 1
-    place = np.int64(mix(mix(key, h.swap_start), h.forward_class) & np.uint64(last))
+    place = np.int64(mix(key, h.forward_class) & np.uint64(last))
     while True:
         found = slots[stack, place]
         if found < 0:
@@ -114,8 +133,7 @@ def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: in
             other.mask == h.mask
             and other.gap == h.gap
             and other.language_state == h.language_state
-            and other.end == h.end
-            and other.swap_start == h.swap_start
+            and other.state_span == h.state_span
             and other.forward_class == h.forward_class
         ):
             break
@@ -124,7 +142,7 @@ def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: in
 
 
 @exact_kernel
-def _sort(numbers: Int32Array, totals: npt.NDArray[np.float64]) -> Int32Array:
+def sort_by_total(numbers: Int32Array, totals: npt.NDArray[np.float64]) -> Int32Array:
     """Hypotheses, best total first, the older first on a tie: a merge sort, which compiles faster than `np.sort`."""
     count = len(numbers)
     other, other_totals = np.empty(count, np.int32), np.empty(count, np.float64)
@@ -151,45 +169,56 @@ def _sort(numbers: Int32Array, totals: npt.NDArray[np.float64]) -> Int32Array:
 
 @exact_kernel
 def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int32Array:
-    """The hypotheses of a stack that are still wanted, best first (the older first on a tie), at most `size`."""
+    """The hypotheses that a stack keeps, best first (the older first on a tie).
+
+    As in Moses, a stack that holds more than `size` hypotheses keeps the best `size` of those above the beam; one
+    that does not, keeps all, even those that have fallen below the beam since they were added.
+    """
     slots = stacks.slots[stack]
-    found = np.empty(stacks.sizes[stack], np.int32)
-    totals = np.empty(len(found), np.float64)
-    count = 0
+    numbers = np.empty(stacks.sizes[stack], np.int32)
+    totals = np.empty(len(numbers), np.float64)
+    size, count = stacks.size[0], 0
+    lowest = stacks.best[stack] + stacks.beam[0] if len(numbers) > size else -np.inf
     for slot in slots:
-        if slot >= 0 and pool[slot].total >= stacks.thresholds[stack]:
-            found[count] = slot
+        if slot >= 0 and (pool[slot].total > lowest or len(numbers) <= size):
+            numbers[count] = slot
             totals[count] = pool[slot].total
             count += 1
-    return _sort(found[:count], totals[:count])[: stacks.size[0]]
+    numbers = sort_by_total(numbers[:count], totals[:count])
+    if count <= size:
+        return numbers
+    end = size
+    if stacks.keeps_ties[0]:
+        # Twice the size is what a stack has room for before it is pruned again.
+        while end < min(count, 2 * size - 1) and pool[numbers[end]].total == pool[numbers[size - 1]].total:
+            end += 1
+    return numbers[:end]
 
 
 @exact_kernel
 def _prune(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> None:
-    """Keep the best `size` hypotheses of a stack; nothing below the worst of them is wanted from now on."""
+    """Keep the best `size` hypotheses of a stack, which takes none below the worst of them from now on."""
     kept = sorted_stack(stacks, pool, stack)
     stacks.slots[stack, :] = NONE
     stacks.sizes[stack] = len(kept)
     for number in kept:
         stacks.slots[stack, _place(stacks.slots, stack, pool, number)] = number
-    if len(kept) == stacks.size[0]:
+    if len(kept) > 0 and (len(kept) >= stacks.size[0] or stacks.keeps_ties[0]):
         stacks.thresholds[stack] = max(stacks.thresholds[stack], pool[kept[len(kept) - 1]].total)
 
 
 @inner_kernel
 def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_arcs: bool) -> int:
-    """Put the hypothesis pool[used] on a stack, if it is wanted; returns how many records of the pool are used then.
+    """Put the hypothesis pool[used] on a stack, if the stack takes it; returns how many records of the pool are used
+    then.
 
     A hypothesis that equals another in all its future depends on recombines with it.  With `keep_arcs` the worse one
-    stays in the pool, in the other's list of arcs, for n-best lists.  On the last stack, of complete translations,
-    all are equal.
+    stays in the pool, in the other's list of arcs, for n-best lists.
     """
     total = pool[used].total
     if total < stacks.thresholds[stack]:
         return used
-    place = np.int64(0)
-    if stack < len(stacks.sizes) - 1:
-        place = _place(stacks.slots, stack, pool, used)
+    place = _place(stacks.slots, stack, pool, used)
     old = stacks.slots[stack, place]
     pool[used].arcs = NONE
     if old >= 0 and pool[old].total >= total:
@@ -214,6 +243,25 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
     if stacks.sizes[stack] >= 2 * stacks.size[0]:
         _prune(stacks, pool, stack)
     return used + 1
+
+
+@exact_kernel
+def best_complete(stacks: Stacks, pool: npt.NDArray[np.void], keep_arcs: bool) -> int:
+    """The best hypothesis of the last stack, or -1 if it holds none.
+
+    With `keep_arcs` the others of the stack and their arcs are put into its list of arcs: where a derivation ends
+    does not matter any more, so an n-best list may end with any of them.
+    """
+    kept = sorted_stack(stacks, pool, len(stacks.sizes) - 1)
+    if len(kept) == 0:
+        return np.int64(NONE)
+    if keep_arcs:
+        last = kept[0]
+        for number in kept[1:]:
+            while pool[last].arcs >= 0:
+                last = pool[last].arcs
+            pool[last].arcs = number
+    return np.int64(kept[0])
 
 
 @exact_kernel

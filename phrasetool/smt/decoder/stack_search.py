@@ -21,7 +21,17 @@ from phrasetool.smt.decoder.extension import (
     step,
     write_extension,
 )
-from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, chains, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.hypotheses import (
+    NONE,
+    Stacks,
+    add,
+    best_complete,
+    chains,
+    cover,
+    is_covered,
+    sorted_stack,
+    with_room,
+)
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
 from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
@@ -81,22 +91,26 @@ def score_option(automaton: Automaton, options: TranslationOptions, option: int,
 
 
 @borrowing_kernel
-def _score_end(automaton: Automaton, state: int, word: int) -> float:
-    """log10 of one word after `state`."""
+def _score_end(automaton: Automaton, state: int, word: int) -> tuple[float, int]:
+    """log10 of one word after `state`, and the state after it."""
     if len(automaton) != AUTOMATON_FIELDS:
         return score_final(automaton, state, word)
-    return score_word(automaton, state, word)[0]
+    return score_word(automaton, state, word)
 
 
 @inner_kernel
 def with_sentence_end(
     automaton: Automaton, options: TranslationOptions, search: Search, option: int, score: float, state: int
-) -> float:
-    """The language-model score of a translation that `option` completes, given that of its words and the state then."""
+) -> tuple[float, int]:
+    """The language-model score of a translation that `option` completes, and the state then.
+
+    Args:
+        score, state: without the sentence end, which Moses does not score after a phrase without target words.
+    """
     if options.word_offsets[option + 1] > options.word_offsets[option]:
-        score += _score_end(automaton, state, search.end_word)
-    # Moses does not score the sentence end after a phrase without target words.
-    return score
+        last, state = _score_end(automaton, state, search.end_word)
+        score += last
+    return score, np.int64(state)
 
 
 @exact_kernel
@@ -144,14 +158,15 @@ def stack_search(
                 # Each option of the sentence makes one record at most.
                 if used + count > len(pool):
                     pool = with_room(pool, used, count)
-                if lacks_room(automaton, count):
+                # Each of them leads to a state, and the sentence end to another.
+                if lacks_room(automaton, 2 * count):
                     return pool[:used], np.int32(LACKS_ROOM)
                 used = _expand(
                     alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
                     known_for, known_scores, known_states,
                 )  # fmt: skip
                 member = following[member]
-    return pool[:used], stacks.slots[n, 0]
+    return pool[:used], best_complete(stacks, pool, search.keep_arcs)
 
 
 @borrowing_kernel
@@ -210,7 +225,7 @@ def _expand(
                 language = known_scores[place]
                 new_state = known_states[place]
                 if new_stack == n:
-                    language = with_sentence_end(automaton, options, search, option, language, new_state)
+                    language, new_state = with_sentence_end(automaton, options, search, option, language, new_state)
                 new_score = partial + language * (LN10 * search.language_weight)
                 if new_score + after < stacks.thresholds[new_stack]:
                     continue

@@ -33,7 +33,7 @@ class TranslationOptions(NamedTuple):
         isolated: float64, shape (K,): weighted score in isolation, language model included.
         static: float64, shape (K,): the same without the language model.
         backward, forward: float64, shape (K, D): weighted reordering scores; D is 0 without a reordering model.
-        forward_classes: int32, shape (K,): equal where the forward scores are equal.
+        forward_classes: int32, shape (K,): equal where the unweighted forward scores are equal.
         word_offsets: int64, shape (K + 1,).
         words: int32, shape (W,): target words, as ids of the language model.
         states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is
@@ -192,7 +192,7 @@ def weigh_reordering(
 
     Returns:
         Backward and forward scores, each float64, shape (K, D), zeros for a direction the model lacks; and int32,
-        shape (K,), equal where the forward scores are equal.
+        shape (K,), equal where the forward scores are equal before they are weighted, which is what Moses compares.
     """
     model = features.reordering
     if model is None:
@@ -204,7 +204,9 @@ def weigh_reordering(
         column = model.first_column(direction)
         part = weighted[:, max(column, 0) : max(column, 0) + model.orientations]
         found.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
+    column = model.first_column("forward")
+    compared = scores[:, column : column + model.orientations] if column >= 0 else scores[:, :0]
     # Adding 0 turns -0 into 0, which is equal to it but has other bits.
-    bits = (found[1] + 0.0).view(np.int32)
+    bits = np.ascontiguousarray(compared + np.float32(0), np.float32).view(np.int32)
     rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
     return found[0], found[1], number_distinct(rows)[0].astype(np.int32)

@@ -14,7 +14,7 @@ from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
 from phrasetool.smt.decoder.extension import Search
 from phrasetool.smt.decoder.features import FeatureSet, Vector
-from phrasetool.smt.decoder.hypotheses import longest_jump, make_stacks
+from phrasetool.smt.decoder.hypotheses import NO_SPAN, SPAN_END, WHOLE_SPAN, longest_jump, make_stacks
 from phrasetool.smt.decoder.stack_search import stack_search
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import (
@@ -39,8 +39,8 @@ class SearchOptions:
         algorithm: `stack` or `cube`.
         stack_size: hypotheses a stack keeps.
         pop_limit: hypotheses cube pruning makes for a stack.
-        beam_threshold: a hypothesis is dropped when its probability is below this share of the best of its stack;
-            0 for none.
+        beam_threshold: a stack takes no hypothesis with a probability below this share of its best one; below 1, and 0
+            for none.
         distortion_limit: words a jump may span; negative for no limit (but that of 63 words).
         table_limit: translation options per source phrase, of each phrase table; 0 for all.  One number for all tables,
             or one for each by its place in the ini.
@@ -60,8 +60,8 @@ class SearchOptions:
         if self.algorithm not in ("stack", "cube"):
             raise ValueError(f"unknown search {self.algorithm!r}; expected stack or cube")
         limits = (self.table_limit,) if isinstance(self.table_limit, int) else self.table_limit
-        if self.stack_size < 1 or self.pop_limit < 1 or min(limits) < 0 or not 0 <= self.beam_threshold <= 1:
-            raise ValueError("stack size and pop limit must be positive, the beam threshold between 0 and 1")
+        if self.stack_size < 1 or self.pop_limit < 1 or min(limits) < 0 or not 0 <= self.beam_threshold < 1:
+            raise ValueError("stack size and pop limit must be positive, the beam threshold at least 0 and below 1")
 
     @property
     def beam(self) -> float:
@@ -125,11 +125,14 @@ class Translator:
 
     def _search(self, options: SearchOptions, keep_arcs: bool, searched: SearchedModel) -> Search:
         slices, model = self.features.slices, self.features.reordering
+        span = WHOLE_SPAN if model else SPAN_END if self.features.has_distortion else NO_SPAN
         return Search(
             searched.weight,
             float(self.weights[slices["Distortion"]][0]),
             longest_jump(options.distortion_limit),
             model.kind if model else -1,
+            span,
+            options.distortion_limit >= 0,
             searched.begin_state,
             searched.end_word,
             keep_arcs,
@@ -172,11 +175,12 @@ class Translator:
         """The pool of a search, and its best complete hypothesis."""
         while True:
             room = self._room
-            stacks = make_stacks(len(sentence), options.stack_size, options.beam)
+            cube = options.algorithm == "cube"
+            stacks = make_stacks(len(sentence), options.stack_size, options.beam, cube)
             searched = self.language_model.searched(self.weights[self.features.language_part], room)
             arguments = (sentence, self.table.index, self.options, searched.model)
             search = self._search(options, keep_arcs, searched)
-            if options.algorithm == "cube":
+            if cube:
                 pool, best = cube_search(*arguments, search, stacks, options.pop_limit)
             else:
                 pool, best = stack_search(*arguments, search, stacks)

@@ -176,9 +176,10 @@ def score_phrase(c: Combination, words: Int32Array, first: int, last: int, state
 
 
 @borrowing_kernel
-def score_final(c: Combination, state: int, word: int) -> float:
-    """The score of one word after a state; what is behind it does not matter."""
-    return read_word(c, state, _AFTER, word)
+def score_final(c: Combination, state: int, word: int) -> tuple[float, int]:
+    """The score of one word after a state, and the state behind it; there must be room for one more."""
+    score = read_word(c, state, _AFTER, word)
+    return score, state_of(c, _AFTER)
 
 
 @borrowing_kernel

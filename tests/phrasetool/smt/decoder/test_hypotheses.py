@@ -1,18 +1,24 @@
 """Coverage, recombination and pruning."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.smt.decoder.hypotheses import (
     HYPOTHESIS,
+    NO_SPAN,
     NONE,
+    SPAN_END,
+    WHOLE_SPAN,
     add,
+    best_complete,
     chains,
     cover,
     is_covered,
     make_stacks,
     sorted_stack,
+    state_span,
     with_room,
 )
 from tests.phrasetool.smt.decoder.drawn_spans import EMPTY, spans
@@ -37,7 +43,7 @@ def test_a_full_window_is_passed():
     assert cover(0, EMPTY, 0, 63) == (64, 0)
 
 
-KEY = ("mask", "gap", "language_state", "end", "swap_start", "forward_class")
+KEY = ("mask", "gap", "language_state", "state_span", "forward_class")
 
 
 @st.composite
@@ -94,25 +100,64 @@ def test_a_stack_keeps_the_best(found, size, keep_arcs):
     assert [float(pool[i]["total"]) for i in kept] == sorted(best.values(), reverse=True)[:size]
 
 
-@given(hypotheses(), st.sampled_from([0.0, -1.0, -5.0]))
-def test_the_beam_drops_what_is_far_below_the_best(found, beam):
+@given(hypotheses(), st.sampled_from([-0.4, -1.0, -5.0]))
+def test_what_falls_below_the_beam_stays_in_a_stack_that_is_not_full(found, beam):
     pool, _, stacks = fill(found, 1000, beam, False)
-    best = {}
+    best, highest = {}, -np.inf
     for key, total in found:
-        best[key] = max(best.get(key, -np.inf), total)
-    limit = max(best.values()) + beam
+        # The beam is applied when a hypothesis is added.
+        if total >= highest + beam:
+            best[key] = max(best.get(key, -np.inf), total)
+            highest = max(highest, total)
     kept = sorted_stack(stacks, pool, 1)
-    assert [float(pool[i]["total"]) for i in kept] == sorted((t for t in best.values() if t >= limit), reverse=True)
+    assert [float(pool[i]["total"]) for i in kept] == sorted(best.values(), reverse=True)
 
 
-def test_complete_hypotheses_are_all_equal():
-    pool, stacks = np.zeros(3, HYPOTHESIS), make_stacks(1, 10, -np.inf)
-    used = 0
-    for total, end in [(-2.0, 1), (-1.0, 2), (-3.0, 3)]:
-        pool[used]["total"], pool[used]["end"] = total, end
+def stack_of(totals, size, beam, keeps_ties):
+    """The totals that a stack keeps of hypotheses that do not recombine."""
+    pool, stacks, used = np.zeros(len(totals) + 1, HYPOTHESIS), make_stacks(2, size, beam, keeps_ties), 0
+    for number, total in enumerate(totals):
+        pool[used]["total"], pool[used]["language_state"] = total, number
         used = add(stacks, pool, used, 1, False)
-    assert used == 1
-    assert pool[stacks.slots[1, 0]]["end"] == 2
+    return [float(pool[i]["total"]) for i in sorted_stack(stacks, pool, 1)]
+
+
+@pytest.mark.parametrize("keeps_ties", [False, True])
+def test_a_full_stack_is_cut_at_the_beam(keeps_ties):
+    totals = [-6.0, -5.0, -2.0, 0.0]
+    assert stack_of(totals, 4, -5.0, keeps_ties) == [0.0, -2.0, -5.0, -6.0]
+    # The hypothesis exactly at the beam goes, too.
+    assert stack_of(totals, 3, -5.0, keeps_ties) == [0.0, -2.0]
+
+
+def test_only_cube_pruning_keeps_ties():
+    totals = [0.0, -1.0, -2.0, -2.0, -3.0]
+    assert stack_of(totals, 3, -np.inf, False) == [0.0, -1.0, -2.0]
+    assert stack_of(totals, 3, -np.inf, True) == [0.0, -1.0, -2.0, -2.0]
+
+
+@pytest.mark.parametrize("keep_arcs", [False, True])
+def test_the_best_complete_hypothesis_leads_to_all_others_that_the_last_stack_keeps(keep_arcs):
+    pool, stacks, used = np.zeros(5, HYPOTHESIS), make_stacks(1, 2, -np.inf), 0
+    # The second and the third recombine; the first and the last are pruned.
+    for total, span in [(-2.0, 1), (-1.5, 4), (-1.7, 4), (-1.0, 2), (-9.0, 3)]:
+        pool[used]["total"], pool[used]["state_span"] = total, span
+        used = add(stacks, pool, used, 1, keep_arcs)
+    number = best_complete(stacks, pool, keep_arcs)
+    chain = []
+    while number != NONE:
+        chain.append(float(pool[number]["total"]))
+        number = pool[number]["arcs"]
+    assert chain == ([-1.0, -1.5, -1.7] if keep_arcs else [-1.0])
+
+
+def test_what_recombination_compares_of_a_span():
+    spans = [(0, 2), (1, 2), (1, 3)]
+    assert [len({int(state_span(kind, *span)) for span in spans}) for kind in (NO_SPAN, SPAN_END, WHOLE_SPAN)] == [
+        1,
+        2,
+        3,
+    ]
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 1 << 63, (1 << 64) - 1]), st.integers(-1, 2)), max_size=40))
