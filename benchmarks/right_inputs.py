@@ -39,15 +39,16 @@ _SEARCH = ("--search", "cube", "--pop-limit", "100", "--nbest", "20")
 _SWITCH = """
 import sys
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.jobs import annotate, prune, prune_measures, prune_tables
+from moses_compat.jobs import annotate, prune, prune_ranking
 from moses_compat.measures.model_fit import FitCheck
 from phrasetool_cli.main import main
 if sys.argv.pop(1) == "without":
     FitCheck.look = lambda self, table, model, raws: raws
-    for job in (annotate, prune_measures, prune_tables):
+    for job in (annotate, prune):
         job.check_plausible = lambda *arguments: None
     order = prune.SourceOrder
-    prune.SourceOrder = lambda source, scan, needed: order(source, scan, needed=False)
+    for job in (prune, prune_ranking):
+        job.SourceOrder = lambda source, scan, needed: order(source, scan, needed=False)
     DevelopmentCheck.texts = DevelopmentCheck.bleu = DevelopmentCheck.language_models = lambda *arguments: None
     DevelopmentCheck.fit = lambda *arguments: None
 main(sys.argv[1:])

@@ -20,8 +20,9 @@ from neural_columns import Materials, compared, keep_statistics
 from stored import StoredRun, StoredStudy
 
 from moses_compat.experiments.pruned_tables import TableDecisions
-from moses_compat.jobs.prune_measures import whole_measures
+from moses_compat.jobs.prune_ranking import measured_table
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.tables.blocks import TableScan
 from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
 from phrasetool.pruning.measures import Measures
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
@@ -59,9 +60,9 @@ def measured(made: Materials, plain: Path) -> Measures:
     """All that a method asks for; encoded once, not for each table."""
     request = PruneRequest(
         str(plain), ini=str(made.ini), method=WIDEST, model_folder=str(made.trained("brae", made.pairs())),
-        more_models=(str(made.syntax),), threads=int(made.threads), force=True,
+        more_models=(str(made.syntax),), target_size=1.0, scan=TableScan(threads=int(made.threads), force=True),
     )  # fmt: skip
-    return whole_measures(request, request.parsed_method(), NOBODY)[0].whole()
+    return measured_table(request, NOBODY)[0].whole()
 
 
 def measure(made: Materials, plain: Path) -> None:

@@ -11,8 +11,7 @@ from phrasetool_cli.progress import say
 from phrasetool_cli.summaries import say_kept, tell_orphans
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.prune_tables import PruneResult
-    from moses_compat.jobs.sweep import Swept
+    from moses_compat.jobs.prune import PruneResult, Swept
     from phrasetool.pruning.occurrence_counts import CountedEntry, OccurrenceCounts
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.progress import TerminalWatch

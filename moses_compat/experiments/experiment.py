@@ -18,9 +18,8 @@ from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, 
 from moses_compat.experiments.tuned_tables import tuned_table_frame
 from moses_compat.experiments.workbench import Cluster, Session, look_at_development_set, open_workbench
 from moses_compat.files.streams import Input
-from moses_compat.jobs.prune_sources import both_directions
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.model_sources import dimension_of_model, model_source
+from moses_compat.measures.model_sources import both_directions, dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.disk.writable import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason

@@ -411,8 +411,7 @@ def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Wa
 
 def work_settings(request: AnnotateRequest) -> dict[str, str]:
     """What finished work depends on, besides the table; see `FinishedWork`."""
-    scan = {"on error": request.scan.on_error, "size of blocks": str(request.scan.block_bytes)}
-    return settings_of(request, ("table", "output", "edit", "scan", "resume")) | scan
+    return settings_of(request, ("table", "output", "edit", "scan", "resume")) | request.scan.settings
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:

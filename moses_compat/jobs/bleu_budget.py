@@ -17,7 +17,7 @@ from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
-from moses_compat.jobs.prune import Chosen
+from moses_compat.jobs.prune_ranking import Chosen
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Int32Array, Mask, Phrases
@@ -58,10 +58,10 @@ class DevelopmentSet:
         Raises:
             DataError: the ini is not one for the decoder; a file is empty, or the two differ in their number of lines.
             PhraseToolError: the two are the same text.
-            ValueError: there is no ini, or no development set.
         """
-        if request.ini is None or request.dev is None:
-            raise ValueError("to search for a loss of BLEU takes an ini and a development set")
+        # The request checked that both are there.
+        assert request.ini is not None
+        assert request.dev is not None
         model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
         model = replace(model, table_name=request.read_name)
         source = surface_words(read_sentences(request.dev[0]), display_name(request.dev[0]))
@@ -72,7 +72,7 @@ class DevelopmentSet:
         if not sentences:
             raise DataError(request.dev[0], "the file has no lines")
         check_sides(sentences, references, *request.dev)
-        check = DevelopmentCheck(model, request.dev[0], request.dev[1:], request.force, watch)
+        check = DevelopmentCheck(model, request.dev[0], request.dev[1:], request.scan.force, watch)
         check.texts(source, [reference])
         if request.corpora:
             _warn_of_overlap(request.dev, texts, request.corpora, watch)
@@ -122,7 +122,7 @@ class FullTable:
             PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
         """
         with watch.reading(development.model.tables) as progress:
-            laboratory = Laboratory.load(development.model, {_TEXT: development.source}, request.threads, progress)
+            laboratory = Laboratory.load(development.model, {_TEXT: development.source}, request.scan.threads, progress)
         return cls(development, laboratory, watch)
 
     def pruned(self, label: str, keep: Mask) -> BleuSamples:

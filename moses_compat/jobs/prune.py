@@ -1,73 +1,358 @@
-"""Prune a phrase table: read it, decide about every entry, and send it to where its lines go.
+"""Prune a phrase table: decide about every entry, and write the table, its reordering table and reports.
 
-There are two ways to the same decision.  Where the rule can be followed block by block (`prune_table`), similarities
-are asked for and entries decided about while the table streams.  Where criteria look at all entries together, the
-table is measured first (`measures.measure`), decided about as a whole, and streamed once more (`prune_decided`).
+There are two ways to the same decision.  A rule that looks at the similarities of each entry is applied while the table
+streams (`prune_table`).  Where criteria compare all entries, the table is measured first (`measured_table`), decided
+about as a whole, and streamed once more (`prune_decided`).  All files appear, or none: each is written next to its name
+and renamed when everything is complete, the table last.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import importlib.util
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from moses_compat.files.names import scratch_place
-from moses_compat.files.streams import Input
-from moses_compat.jobs.sinks import DecidedBlock, Kept, Sink
+from moses_compat.files.finished_work import forget_finished
+from moses_compat.files.names import is_stream
+from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.prune_ranking import (
+    Chosen,
+    fit_of_source,
+    measured_table,
+    measures_of,
+    path_to_save,
+    score_writer,
+    scratch_scores,
+    similarity_source,
+    sizes_by_threshold,
+)
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.sinks import Counts, DecidedBlock, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.counts import CountUse
+from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
-from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.measures.neural.part_folders import finishing
+from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.finished_blocks import follow_blocks
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.orphans import OrphanCounts, remove_orphans
+from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
+from moses_compat.tables.sorted_copy import sorted_copy
 from moses_compat.tables.source_order import SourceLook, SourceOrder
-from phrasetool.disk.scratch import scratch_folder
-from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray
-from phrasetool.pruning.decision import Decision, Rule, rank
+from phrasetool import __version__
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pruning.decision import Decision, OfSize, Rule
 from phrasetool.pruning.measured_table import MeasuredTable
-from phrasetool.pruning.measures import OCCURRENCES, OPINION, SIMILARITIES, Measure, Measures
-from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.ranked_table import DecidedTable, TableReasons
+from phrasetool.pruning.ranked_table import DecidedTable, RankedTable, TableReasons
 from phrasetool.pruning.reasons import Reasons, explain
-from phrasetool.pruning.sizes import SizeCurve
+from phrasetool.pruning.sizes import TooSmallError, allowed_entries
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.measures.saved_similarities import ScoreWriter
+    pass
+
+
+class TableTooSmallError(PhraseToolError):
+    """The requested size is impossible: too many entries are protected.
+
+    Args:
+        table: its name.
+        reason: how many are protected, and how many the size allows.
+        best: the rule that protects them.
+    """
+
+    def __init__(self, table: str, reason: TooSmallError, best: KeepBest) -> None:
+        self.best = best
+        super().__init__(f"{table}: {reason}")
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What was decided about a whole table.
+class PruneResult:
+    """The result of a run.
 
     Attributes:
-        decision: about its entries.
-        best: the rule that protected some.
-        rule: for the signature line.
-        figures: for the statistics.
+        statistics: counts.
+        signature: one line that describes how the table was pruned.
+        criteria: their names.
+        orphans: counts of the reordering table, if there is one.
+        figures: more for the statistics.
+        best: the rule of protection, if it is known.
     """
 
-    decision: DecidedTable
-    best: KeepBest
-    rule: str
+    statistics: PruneStatistics
+    signature: str
+    criteria: tuple[str, ...]
+    orphans: OrphanCounts | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
+    best: KeepBest | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, for a file of statistics."""
+        document = {**self.statistics.as_dict(self.signature), **self.figures}
+        if self.orphans:
+            document["reordering"] = self.orphans.as_dict()
+        return document
 
 
-def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
-    """What is known of a block by itself: its groups, similarities if it was scored, and counts if they are needed."""
-    block = read.block
-    columns: dict[Measure[Any], npt.NDArray[Any]] = {}
-    if read.scores:
-        columns = {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
-    if occurrences:
-        columns[OCCURRENCES] = read.counts.values
-    return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
+def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = ()) -> PruneResult:
+    """Write the table without the removed entries, and the other files of the request.
+
+    Args:
+        request: the pruning run; a request for a sweep is one for `sweep`.
+        watch: follows the work.
+        more: sinks in addition to those of the files.
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
+            not fit the table.
+        TableTooSmallError: more entries are protected than the requested size allows.
+        PhraseToolError: a file cannot be written.
+        ValueError: the request is for a sweep.
+    """
+    if request.sweep is not None:
+        raise ValueError("a request for a sweep removes no entry")
+    with finishing(request.part_folders), _checked_tables(request, watch) as request:
+        with request.keeping(watch) as finished:
+            request = replace(request, scan=replace(request.scan, finished=finished))
+            run = _prune_streaming if request.streams else _prune_as_a_whole
+            result = run(request, watch, more)
+        forget_finished(request.output)
+        return result
+
+
+@contextlib.contextmanager
+def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneRequest]:
+    """Check that the files are tables, before any long work; the request, with a sorted copy if it sorts."""
+    scan = request.scan_for(watch)
+    with contextlib.ExitStack() as stack:
+        if request.sort:
+            copy = stack.enter_context(sorted_copy(request.table, request.output, scan, watch))
+            request = replace(request, sorted_table=copy)
+        elif not is_stream(request.table):
+            with Input(request.table) as source:
+                check_plausible(source, scan)
+        if request.reordering_table and not is_stream(request.reordering_table):
+            with Input(request.reordering_table) as source:
+                check_plausible(source, scan, REORDERING_TABLE)
+        yield request
+
+
+def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) -> PruneResult:
+    """Prune while the table streams; a requested size takes a pass before, for its threshold."""
+    method = request.parsed_method
+    similarities = scored = similarity_source(request, watch)
+    save_to, threshold = path_to_save(request, similarities), request.threshold
+    with contextlib.ExitStack() as stack:
+        if request.target_size is not None:
+            # Without pyarrow they are computed twice.
+            if not isinstance(similarities, FileSimilarities) and importlib.util.find_spec("pyarrow"):
+                save_to = save_to or stack.enter_context(scratch_scores(request.output))
+            curve = sizes_by_threshold(request, similarities, save_to, watch)
+            try:
+                threshold = Threshold.of(curve.threshold_for(request.target_size))
+            except TooSmallError as reason:
+                error = TableTooSmallError(request.table, reason, request.best)
+                # Default protection gives way to what there is room for.
+                if request.protect or request.keep_top is not None or is_stream(request.read_path):
+                    raise error from reason
+                watch.say(f"{error}; fewer are protected")
+                if save_to and not request.columns:
+                    request = replace(request, scores=save_to)
+                return _prune_as_a_whole(request, watch, more)
+            watch.say(f"threshold {threshold.value(0.0):.6f} leaves at most {request.target_size:.1%}")
+            if save_to:
+                similarities, save_to = FileSimilarities(save_to), None
+        rule = Rule.of(method, request.best, threshold=threshold)
+        cut = (threshold or method.thresholds[0]).value(0.0)
+        signature = f"{similarities.signature}|rule:t{cut:g}+{rule.best.text}|version:{__version__}"
+
+        fields = bool(save_to or request.reasons or more)
+        ask_all = request.ask_all or fields or bool(request.stats)
+
+        def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
+            saves = save_to is not None
+            prune_table(source, similarities, rule, sinks, scan, saves, ask_all, fields, request.count_use)
+
+        result = PruneResult(PruneStatistics(), signature, method.names, best=rule.best)
+        return _write(request, result, send, scored, watch, more, save_to)
+
+
+def _prune_as_a_whole(request: PruneRequest, watch: Watch, more: Sequence[Sink]) -> PruneResult:
+    """Measure the table, decide, and stream it once more."""
+    method = request.parsed_method
+    development = None
+    if request.max_bleu_loss is not None:
+        # A development set that cannot be read, or does not fit, is refused before the long work.
+        from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
+
+        development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
+    table, sources = measured_table(request, watch)
+    ranking = RankedTable(method, table)
+    if development:
+        chosen = search_budget(request, development, ranking, watch)
+    else:
+        chosen = _choose(request, ranking, watch)
+    decision = chosen.decision
+    # Each criterion scores all entries for that.
+    explained = request.stats or request.reasons or (len(method.parts) > 1 and request.by_criterion)
+    reasons = ranking.explain(decision) if explained else None
+    signature = "|".join(
+        [
+            *(similar.signature for similar in sources),
+            f"method:{method.name}",
+            *([f"seed:{request.seed}"] if "random" in method.name else []),
+            f"rule:{chosen.rule}{chosen.best.text}",
+            f"version:{__version__}",
+        ]
+    )
+
+    def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
+        # Lines are sent on faster than they would travel.  Only a file of reasons shows the phrases.
+        prune_decided(source, decision, reasons, sinks, replace(scan, runner=None), None if request.reasons else table)
+
+    result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
+    return _write(request, result, send, next(iter(sources), None), watch, more)
+
+
+def _choose(request: PruneRequest, ranking: RankedTable, watch: Watch) -> Chosen:
+    """Decide by a threshold, by thresholds of the criteria, or by a size."""
+    method, size = ranking.method, request.target_size
+    if size is None:
+        rule = Rule.of(method, request.best, threshold=request.threshold)
+        text = f"t{request.threshold.text}+" if request.threshold else ""
+        return Chosen(ranking.decide(rule.cut, rule.best), rule.best, text)
+    best = request.rule_for_size(ranking.table)(allowed_entries(size, len(ranking)))
+    try:
+        decision = ranking.decide(OfSize(size), best)
+    except TooSmallError as error:
+        raise TableTooSmallError(request.table, error, best) from error
+    if request.keep_top is None and best.protect != "none":
+        watch.say(f"always kept: {best.words}")
+    return Chosen(decision, best, f"size{size:g}+")
+
+
+def _write(
+    request: PruneRequest,
+    result: PruneResult,
+    send: Callable[[Input, Sequence[Sink], TableScan], None],
+    similarities: SimilaritySource | None,
+    watch: Watch,
+    more: Sequence[Sink],
+    save_to: str | None = None,
+) -> PruneResult:
+    """Send the table to the files of the request; all of them appear, or none.
+
+    Args:
+        request: the pruning run.
+        result: without what is counted in this pass.
+        send: sends the table through sinks.
+        similarities: their source, which reports in the end how well a model fits the table.
+        watch: follows the work.
+        more: sinks in addition to those of the files.
+        save_to: file for the similarities, which appears with the tables or not at all.
+    """
+    scan = request.scan_for(watch)
+    with contextlib.ExitStack() as stack:
+
+        def opened(path: str | None) -> Output | None:
+            return stack.enter_context(Output(path)) if path else None
+
+        source = stack.enter_context(request.open_table())
+        reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
+        # What can be read only once was not checked before.
+        if is_stream(request.read_path):
+            check_plausible(source, scan)
+        if reordering and is_stream(reordering.path):
+            check_plausible(reordering, scan, REORDERING_TABLE)
+        # The last one opened is the first one renamed: the table itself must be the last to appear.
+        kept = SelectedLines(stack.enter_context(Output(request.output)))
+        in_step, rejected, report, why = map(
+            opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
+        )
+        counts, surviving = Counts(result.best.frequent if result.best else None), SurvivingPairs()
+        sinks: list[Sink] = [kept, counts, *more]
+        if rejected:
+            sinks.append(SelectedLines(rejected, rejected=True))
+        if reordering:
+            sinks.append(surviving)
+        if why:
+            # Parquet is slow to import.
+            from moses_compat.jobs.reasons_file import ReasonsWriter
+
+            sinks.append(stack.enter_context(ReasonsWriter(why, result.criteria)))
+        if save_to and similarities:
+            sinks.append(KeptScores(stack.enter_context(score_writer(save_to, similarities))))
+        with watch.file("prune", source.size()) as progress:
+            send(source, sinks, replace(scan, progress=progress))
+        counts.total.model_fit = fit_of_source(similarities)
+        result = replace(result, statistics=counts.total)
+        if reordering and in_step:
+            result = replace(result, orphans=_in_step(reordering, in_step, surviving, scan, watch))
+        if report:
+            report.write_text((json.dumps(result.as_dict(), indent=2) + "\n").encode())
+    return result
+
+
+def _in_step(source: Input, output: Output, surviving: SurvivingPairs, scan: TableScan, watch: Watch) -> OrphanCounts:
+    """Write the reordering table of the surviving pairs."""
+    pairs = PairSet(surviving.hashes)
+    surviving.hashes.clear()
+    with watch.file("reordering table", source.size()) as progress:
+        return remove_orphans(source, output, pairs, replace(scan, progress=progress))
+
+
+class Swept(NamedTuple):
+    """The size of the table at a threshold.
+
+    Attributes:
+        threshold: score below which entries fail.
+        kept: entries that are kept.
+        entries: all of them.
+        failing: entries that would be removed if none were protected.
+    """
+
+    threshold: float
+    kept: int
+    entries: int
+    failing: int
+
+    @property
+    def protected(self) -> int:
+        """Entries below the threshold that are kept anyway."""
+        return self.failing - (self.entries - self.kept)
+
+
+def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
+    """Count how many entries each threshold of `request.sweep` leaves; no table is written.
+
+    Raises:
+        DataError: as `prune`.
+    """
+    method, thresholds = request.parsed_method, list(request.sweep or ())
+    with _checked_tables(request, watch) as request:
+        if request.streams:
+            similarities = similarity_source(request, watch)
+            save_to = path_to_save(request, similarities)
+            curve = sizes_by_threshold(request, similarities, save_to, watch, thresholds)
+            counts = zip(thresholds, curve.survivors.tolist(), curve.failing.tolist(), strict=True)
+            return [Swept(threshold, kept, curve.entries, failing) for threshold, kept, failing in counts]
+        ranking = RankedTable(method, measured_table(request, watch)[0])
+    sizes = []
+    for threshold in thresholds:
+        rule = Rule.of(method, request.best, threshold=Threshold.of(threshold))
+        totals = np.zeros(2, np.int64)
+        for part in ranking.decide(rule.cut, rule.best).parts():
+            totals += np.count_nonzero(part.keep), np.count_nonzero(part.fails)
+        sizes.append(Swept(threshold, int(totals[0]), len(ranking), int(totals[1])))
+    return sizes
 
 
 def _send(
@@ -77,21 +362,21 @@ def _send(
     scan: TableScan,
     order: SourceOrder,
 ) -> int:
-    """Read, judge and write; the number of lines."""
+    """Read, judge and write all blocks; return the number of lines."""
 
     def work(item: Item) -> tuple[SourceLook | None, list[Any]]:
         decided = judge(reader(item))
         return order.look(decided.read.raw, decided.block), [sink.prepare(decided) for sink in sinks]
 
-    done = 0
+    lines = 0
     for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan, reader.pass_over):
         # Similarities come last, and need not be written again where an interrupted run came so far.
         for sink, part in zip(sinks, prepared[: len(sinks)], strict=True):
             sink.write(part)
-        done += raw.lines
-        scan.progress(raw.position, done)
-    reader.finish(done)
-    return done
+        lines += raw.lines
+        scan.progress(raw.position, lines)
+    reader.finish(lines)
+    return lines
 
 
 def prune_table(
@@ -167,60 +452,6 @@ def prune_decided(
         return DecidedBlock(read, decision.part(part), reasons.part(part) if reasons else None)
 
     reader = EntryReader(source, scan) if table is None else MeasuredReader(source, scan, table)
-    done = _send(reader, judge, sinks, scan, SourceOrder(source, scan, needed=False))
-    if done != entries:
-        raise DataError(source.name, f"has {done:,} lines now, but had {entries:,} when it was measured")
-
-
-def measure_sizes(
-    source: Input,
-    similarities: SimilaritySource,
-    method: Method,
-    best: KeepBest,
-    scan: TableScan,
-    thresholds: Sequence[float] = (),
-    save: ScoreWriter | None = None,
-    count_use: CountUse | None = None,
-) -> SizeCurve:
-    """Count how many entries each threshold leaves, in one pass, writing no table.
-
-    Args:
-        method: meaning alone.
-        best: what stays in any case.
-        thresholds: where exact counts are wanted.
-        save: receives the similarities.
-        count_use: see `prune_table`.
-
-    Raises:
-        DataError: as `prune_table`.
-    """
-    reader = EntryReader(source, scan, similarities, fingerprints=save is not None, fields=save is not None)
-    order = SourceOrder(source, scan, best.by_source)
-
-    def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
-        read = reader(item)
-        if count_use:
-            read.check_counts(source.name, count_use)
-        ranking = rank(method, measures_of(read, best.frequent is not None))
-        kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
-        return order.look(read.raw, read.block), (
-            kept, ranking.strengths(best)[read.passes], ranking.worth[read.passes],
-        )  # fmt: skip
-
-    curve = SizeCurve(thresholds)
-    done = 0
-    for raw, (kept, strengths, worth) in follow_blocks("sizes", reader.items(), work, order, scan, reader.pass_over):
-        curve.add(strengths, worth)
-        if save and kept:
-            save.write(*kept)
-        done += raw.lines
-        scan.progress(raw.position, done)
-    reader.finish(done)
-    return curve
-
-
-@contextlib.contextmanager
-def scratch_scores(beside: str) -> Iterator[str]:
-    """A path for similarities that are needed only until the block ends, beside the file `beside` if it is a file."""
-    with scratch_folder(scratch_place(beside), ".phrasetool-") as scratch:
-        yield os.path.join(scratch, "scores.parquet")
+    lines = _send(reader, judge, sinks, scan, SourceOrder(source, scan, needed=False))
+    if lines != entries:
+        raise DataError(source.name, f"has {lines:,} lines now, but had {entries:,} when it was measured")

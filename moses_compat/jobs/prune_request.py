@@ -1,23 +1,29 @@
-"""What a pruning run is asked for: which entries go, what is known of them, where everything is."""
+"""The request of a pruning run: which entries are removed, by which criteria, from which files, into which files.
+
+A request checks itself: combinations of options that cannot be used raise `UnusableRequest`, for the library and the
+command line alike.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.files.finished_work import FinishedWork, described, settings_before, settings_of
-from moses_compat.files.names import scratch_place
+from moses_compat.files.names import STANDARD, scratch_place
+from moses_compat.files.packing import packing_for
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
-from moses_compat.tables.blocks import BLOCK_BYTES, LONGEST_TABLE_LINE, TableScan
+from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.models.bilingual import CPU
-from phrasetool.pipeline import Runner
 from phrasetool.pruning.decision import is_paper_s, protects_frequent
 from phrasetool.pruning.measures import (
     COUNTS,
@@ -34,62 +40,82 @@ from phrasetool.pruning.protection import AffordableBest, KeepBest, frequent_cou
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import NOBODY, Watch
 
-# What is best by measurement, where the weights of a model are given.
+# The best methods by measurement, where the weights of a model are known.
 BEST = "composition+semantic"
 BEST_WITH_USES = "composition+semantic+usage"
 SEMANTIC = "semantic"
 DEFAULT_MODEL = "phrasetool-model"
-# Fields that nothing that is kept depends on.
-_NO_MATTER = (
-    "table", "output", "reordering_table", "threads", "scores", "sorted_table", "resume", "finished", "work",
-    "runner",
-)  # fmt: skip
-# Of these files, it matters whether they are wanted.
+# Fields that finished work does not depend on; the scan has settings of its own.
+_NOT_SETTINGS = ("table", "output", "reordering_table", "scores", "sorted_table", "resume", "work", "scan")
+# Of these files, finished work depends only on whether they are written.
 _WRITTEN = ("reordering_out", "rejected", "reasons", "stats")
 _TO_BE_WRITTEN = "not there yet"
+# Names of fields in messages, where they differ from the names of the library's arguments.
+_ARGUMENTS = {"ini": "moses_ini", "corpora": "corpus", "model_folder": "model"}
+
+
+class UnusableRequest(ValueError):
+    """Options that cannot be used together, or that lack another one.
+
+    Args:
+        message: names options as the fields of the request, in braces: `{scores} and {columns} ...`.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(self.worded(_ARGUMENTS))
+
+    def worded(self, names: Mapping[str, str]) -> str:
+        """Return the message with other names of the options.
+
+        Args:
+            names: field of the request -> name of the option; a field that is missing keeps its name.
+        """
+        return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[1]), self.message)
 
 
 @dataclass(frozen=True)
 class PruneRequest:
-    """What is wanted.
+    """A pruning run.
 
     Attributes:
         table: the phrase table, text or gzip; `-` for standard input.
-        threshold, target_size, max_bleu_loss, sweep: one of them says what goes: what is worth less; all but this share
-            of the entries; as much as loses no more BLEU than this on the development set; or nothing, but sizes at
-            these thresholds are wanted.
-        method: names of criteria, see `parse_method`; the best that the rest allows if None.
+        threshold, target_size, max_bleu_loss, sweep: exactly one of them, unless the criteria of `method` have
+            thresholds: remove entries that score less; keep this share of the entries; lose no more BLEU than this on
+            the development set; or count the sizes at these thresholds and write nothing.
+        method: names of criteria, see `parse_method`; None for the best that the other options allow.
         combine: how several criteria become one.
         seed: of the random criterion.
-        keep_top, protect: see `KeepBest`; None for what suits the cut.
-        protect_frequent: count above which mutual translations are protected (see `KeepBest`), or `none`; None for what
-            suits the cut: 100 where similarity alone decides, by a threshold, else `none`.
-        model_folder: of the model that similarities come from.
-        more_models: of a translator of the other direction, if the model is a translator; and of models that other
-            criteria of the method ask.
+        keep_top, protect: see `KeepBest`; None for the default of the cut.
+        protect_frequent: count above which mutual translations are protected (see `KeepBest`), or `none`; None for the
+            default: 100 where similarity alone decides, by a threshold, else `none`.
+        model_folder: folder of the model that similarities come from.
+        more_models: folders of a translator of the other direction, if the model is a translator; and of models that
+            other criteria of the method need.
         reading: how translators score pairs, see `phrasetool.translator.likelihood`.
         encoder: a sentence encoder that similarities come from, in place of a model.
-        scores: a file of similarities: used if it is there, else made.
-        columns, scale: positions of two score columns that hold similarities, from 0, and how they were written.
+        scores: a file of similarities: read if it exists, else written.
+        columns, scale: positions of two score columns that hold similarities, from 0, and their scale.
         ini: the moses.ini of the table.
         corpora: the two sides of the bitext that the table was made from.
         forced_pairs: pairs of leave-one-out forced decoding.
-        output: of the table; `-` for standard output.
-        reordering_table, reordering_out: a table that is kept in step, and where it goes.
-        rejected, reasons, stats: files for lines that go, for why, and for counts.
+        output: file of the pruned table; `-` for standard output.
+        reordering_table, reordering_out: a reordering table to prune alike, and the file for the result.
+        rejected, reasons, stats: files for removed lines, for the reasons, and for counts.
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
-        by_criterion: where several criteria decide, whether to count which of them alone would have removed what goes.
-        ask_all: where meaning alone decides, whether to ask about entries that stay whatever it says, too, so that all
-            below the threshold are counted.
-        threads, block_bytes, on_error, allow_empty, force, max_line: see `TableScan`.
-        sort: whether to sort the table first, into a copy beside `output`.
-        sorted_table: that copy, where it was made.
-        resume: whether to keep what is finished beside the output, and to go on from what is there.
-        finished: that, while it is there.
-        work: the folder of what is measured, while it is needed; None for the place of `output`.
-        runner: has blocks worked on, where the table streams; threads if None.
+        by_criterion: whether to count, for several criteria, which of them alone would have removed an entry.
+        ask_all: where similarity alone decides, whether to score protected entries, too, so that all entries below the
+            threshold are counted.
+        scan: how tables are read, and on how many threads.
+        sort: whether to sort the table first, into a copy next to `output`.
+        sorted_table: that copy, once it exists.
+        resume: whether to keep finished work next to the output, and to continue an interrupted run.
+        work: folder for what is measured; None for the place of `output`.
         device: where phrases are encoded, see `BilingualModel.scorer`.
+
+    Raises:
+        UnusableRequest: options do not go together, or one that the method needs is missing.
     """
 
     table: str
@@ -120,30 +146,130 @@ class PruneRequest:
     search: Mapping[str, Any] = field(default_factory=dict)
     by_criterion: bool = True
     ask_all: bool = True
-    threads: int = 1
-    block_bytes: int = BLOCK_BYTES
-    on_error: str = "fail"
-    allow_empty: bool = False
-    force: bool = False
+    scan: TableScan = field(default_factory=TableScan)
     sort: bool = False
     sorted_table: str | None = None
     more_models: tuple[str, ...] = ()
     reading: str = "normalised"
     resume: bool = False
-    finished: FinishedWork | None = None
-    max_line: int = LONGEST_TABLE_LINE
     work: str | None = None
-    runner: Runner | None = None
     device: str = CPU
     protect_frequent: int | str | None = None
 
-    def scan(self, watch: Watch = NOBODY) -> TableScan:
-        """How the table is read; warnings go to `watch`."""
-        return TableScan(
-            self.on_error, self.threads, self.block_bytes,
-            allow_empty=self.allow_empty, force=self.force, warn=watch.warn, finished=self.finished,
-            max_line=self.max_line, runner=self.runner,
-        )  # fmt: skip
+    def __post_init__(self) -> None:
+        try:
+            method = self.parsed_method
+        except ValueError as error:
+            raise UnusableRequest(f"{{method}}: {error}") from error
+        self._check_sources(method)
+        self._check_cut(method)
+        self._check_files(method)
+
+    def _check_sources(self, method: Method) -> None:
+        """Check that everything that the method needs is there, once."""
+        criteria_with_models = sorted({"parallel", "syntax"} & set(method.names))
+        models = len(self.folders)
+        if models > 2 + len(criteria_with_models):
+            others = "".join(f", and one for the method {name}" for name in criteria_with_models)
+            raise UnusableRequest(
+                f"{{model_folder}} names one model, or two translators, one a direction{others}, not {models} models"
+            )
+        if method.needs & {MODEL_SCORES, LOSSES} and self.ini is None:
+            raise UnusableRequest(f"{{method}} {method.name} needs the weights of a model: give {{ini}}")
+        if SIGNIFICANCE in method.needs and self.corpora is None:
+            raise UnusableRequest(
+                f"{{method}} {method.name} needs the bitext that the table was made from: give {{corpora}} SOURCE "
+                "TARGET"
+            )
+        if USES in method.needs and self.forced_pairs is None:
+            raise UnusableRequest(
+                f"{{method}} {method.name} needs the pairs that forced decoding of the bitext used: give "
+                "{forced_pairs} PAIRS"
+            )
+        if self.scores and self.columns:
+            raise UnusableRequest("{scores} and {columns} are two sources of similarities; give one")
+        if self.encoder and self.columns:
+            raise UnusableRequest("{encoder} and {columns} are two sources of similarities; give one")
+
+    def _check_cut(self, method: Method) -> None:
+        """Check that one option decides how much is removed, with a value that the method can reach."""
+        cuts = {
+            "{threshold}": self.threshold,
+            "{target_size}": self.target_size,
+            "{max_bleu_loss}": self.max_bleu_loss,
+            "{sweep}": self.sweep,
+        }
+        names = [name for name, value in cuts.items() if value is not None]
+        if method.thresholds and names:
+            raise UnusableRequest(
+                "the criteria of {method} have thresholds of their own; leave out {threshold}, {target_size}, "
+                "{max_bleu_loss} and {sweep}"
+            )
+        if not method.thresholds and len(names) != 1:
+            several = ""
+            if names:
+                several = f", not both {' and '.join(names)}" if len(names) == 2 else f", not {', '.join(names)}"
+            raise UnusableRequest(
+                f"give one of {{threshold}}, {{target_size}}, {{max_bleu_loss}} and {{sweep}}{several}"
+            )
+        if self.threshold is not None and self.threshold.named and method.names != ("significance",):
+            raise UnusableRequest(f"{{threshold}} {self.threshold.text} goes with {{method}} significance alone")
+        for threshold in (self.threshold, *map(Threshold.of, self.sweep or ())):
+            try:
+                method.check_threshold(threshold)
+            except ValueError as error:
+                name = "{method}" if method.thresholds else "{threshold}" if self.sweep is None else "{sweep}"
+                raise UnusableRequest(f"{name}: {error}") from error
+        if any(number is not None and math.isnan(number) for number in (self.target_size, self.max_bleu_loss)):
+            raise UnusableRequest("a size or a loss must be a number, not NaN")
+        if self.target_size is not None and not 0 < self.target_size <= 1:
+            raise UnusableRequest(
+                f"{{target_size}} is a share of the entries above 0, at most 1, not {self.target_size}"
+            )
+        try:
+            _ = self.frequent
+        except ValueError as error:
+            raise UnusableRequest(f"{{protect_frequent}}: {error}") from error
+        if self.max_bleu_loss is None:
+            # Without a loss, a development set would be ignored.
+            if self.dev or self.search:
+                raise UnusableRequest("{dev} and the options of the search go with {max_bleu_loss}")
+        elif self.ini is None or self.dev is None:
+            raise UnusableRequest("{max_bleu_loss} translates: give {dev} SOURCE REFERENCE and {ini} INI")
+        elif STANDARD in (self.table, *self.dev):
+            raise UnusableRequest("{max_bleu_loss} reads its files more than once, so none can be standard input")
+
+    def _check_files(self, method: Method) -> None:
+        """Check that files can be read as often as needed, and are all used."""
+        if self.table == STANDARD and self.target_size is not None:
+            raise UnusableRequest("{target_size} reads the table twice, so it cannot come from standard input")
+        if self.sweep is not None and (any(self.outputs) or self.reordering_table or self.output != STANDARD):
+            raise UnusableRequest(
+                "{sweep} writes no table; leave out {output}, {rejected}, {reasons}, {stats} and the options of the "
+                "reordering table"
+            )
+        if self.reasons and (packing := packing_for(self.reasons)):
+            raise UnusableRequest(
+                f"{{reasons}} writes Parquet, which is compressed in itself; leave out {packing.ending}"
+            )
+        if (self.reordering_table is None) != (self.reordering_out is None):
+            raise UnusableRequest("{reordering_table} and {reordering_out} go together; give both or none")
+        if self.reordering_table == self.table == STANDARD:
+            raise UnusableRequest("the phrase table and the reordering table cannot both come from standard input")
+        if self.streams:
+            return
+        if self.table == STANDARD:
+            raise UnusableRequest(
+                f"{{method}} {method.name} reads the table twice, so it cannot come from standard input"
+            )
+        if self.scores and not os.path.exists(self.scores):
+            raise UnusableRequest(
+                f"{self.scores}: no such file; {{method}} {method.name} uses similarities that are there"
+            )
+
+    def scan_for(self, watch: Watch = NOBODY) -> TableScan:
+        """Return how the table is read, with warnings that go to `watch`."""
+        return replace(self.scan, warn=watch.warn)
 
     @property
     def read_path(self) -> str:
@@ -168,8 +294,9 @@ class PruneRequest:
         """
         return Input(self.read_path, self.read_name)
 
+    @property
     def parsed_method(self) -> Method:
-        """The method, by its name or the best that is possible: the paper's without a model's weights.
+        """The method, by its name or the best that is possible: similarity alone without a model's weights.
 
         Raises:
             ValueError: there is no such method.
@@ -179,26 +306,16 @@ class PruneRequest:
             best = BEST_WITH_USES if self.forced_pairs else BEST
         return parse_method(self.method or best, self.combine, self.seed)
 
-    def lacking(self, method: Method) -> str | None:
-        """What the method needs that was not given: `weights`, `corpora` or `forced_pairs`; None if all is there."""
-        if method.needs & {MODEL_SCORES, LOSSES} and self.ini is None:
-            return "weights"
-        if SIGNIFICANCE in method.needs and self.corpora is None:
-            return "corpora"
-        if USES in method.needs and self.forced_pairs is None:
-            return "forced_pairs"
-        return None
-
     def keeping(self, watch: Watch) -> contextlib.AbstractContextManager[FinishedWork | None]:
-        """What is finished, kept until everything is.
+        """Keep finished work until the whole run is complete, if the request resumes.
 
         Raises:
-            PhraseToolError: it cannot be kept, or what is there is of another run.
+            PhraseToolError: it cannot be kept, or the work that exists is of another run.
         """
         if not self.resume:
             return contextlib.nullcontext()
         written = {name.replace("_", " "): str(getattr(self, name) is not None) for name in _WRITTEN}
-        settings = settings_of(self, (*_NO_MATTER, *_WRITTEN)) | written
+        settings = settings_of(self, (*_NOT_SETTINGS, *_WRITTEN)) | self.scan.settings | written
         if self.scores:
             # A run that was stopped at its very end may have written the file that it did not find.
             begun = settings_before(self.output).get("scores") == _TO_BE_WRITTEN
@@ -206,32 +323,23 @@ class PruneRequest:
             settings["scores"] = described(self.scores) if there else _TO_BE_WRITTEN
         return FinishedWork(self.output, self.read_path, settings, watch.say)
 
-    def check_thresholds(self, method: Method) -> None:
-        """Refuse thresholds that the method can never reach.
-
-        Raises:
-            ValueError: naming the first one.
-        """
-        for threshold in (self.threshold, *map(Threshold.of, self.sweep or ())):
-            method.check_threshold(threshold)
-
     @property
     def folders(self) -> tuple[str, ...]:
-        """Of all models."""
+        """Folders of all models."""
         return (self.model_folder, *self.more_models)
 
     @property
     def part_folders(self) -> list[str | None]:
-        """Where the finished scores of each model are kept until everything is done."""
+        """Folders of the finished scores of each model, kept until the run is complete."""
         return [parts_beside(self.scores or self.output, number) for number in range(1, len(self.folders) + 1)]
 
     def dry(self) -> PruneRequest:
-        """The same without any file: what goes is counted, and nothing is written."""
+        """Return the same request without any output: removed entries are counted, and nothing is written."""
         scores = self.scores if self.scores and os.path.exists(self.scores) else None
         nowhere = os.devnull if self.reordering_out else None
         return replace(
             self,
-            output=os.devnull,
+            output=self.output if self.sweep is not None else os.devnull,
             work=self.work_folder,
             reordering_out=nowhere,
             rejected=None,
@@ -241,14 +349,16 @@ class PruneRequest:
             resume=False,
         )
 
-    def streams(self, method: Method) -> bool:
-        """Whether the table can be pruned in one pass: by meaning alone, and not by what a loss of BLEU allows."""
-        return is_paper_s(method) and self.max_bleu_loss is None
+    @property
+    def streams(self) -> bool:
+        """Whether the table can be pruned in one pass: by similarity alone, and not by a loss of BLEU."""
+        return is_paper_s(self.parsed_method) and self.max_bleu_loss is None
 
-    def by_source(self, method: Method) -> bool:
-        """Whether the entries of a source have to stand together: for what stays, the method, or the decoder."""
+    @property
+    def by_source(self) -> bool:
+        """Whether the entries of a source must be adjacent: for protection, the method, or the decoder."""
         protects = self.keep_top != 0 and self.protect != "none"
-        return protects or method.by_source or self.max_bleu_loss is not None
+        return protects or self.parsed_method.by_source or self.max_bleu_loss is not None
 
     @property
     def frequent(self) -> int | None:
@@ -257,36 +367,40 @@ class PruneRequest:
         Raises:
             ValueError: `protect_frequent` is neither a count nor `none`.
         """
-        method = self.parsed_method()
+        method = self.parsed_method
         at_threshold = self.threshold is not None or self.sweep is not None or bool(method.thresholds)
         return frequent_count(self.protect_frequent, protects_frequent(method, at_threshold))
 
-    def count_use(self, method: Method) -> CountUse | None:
-        """What needs a joint count of each entry: the method, or protection that was asked for; None if nothing."""
+    @property
+    def count_use(self) -> CountUse | None:
+        """The reason why each entry needs a joint count: the method, or requested protection; None if none does."""
+        method = self.parsed_method
         if COUNTS in method.needs:
             return CountUse(f"the method {method.name}", remedy="prune without counts")
         if self.protect_frequent is not None and self.frequent is not None:
             return CountUse("the protection of frequent entries", remedy="protect by no count")
         return None
 
-    def needs(self, method: Method) -> frozenset[Measure[Any]]:
-        """What has to be measured: for the method, and for what is protected."""
+    @property
+    def needs(self) -> frozenset[Measure[Any]]:
+        """The measures that the method and the protection need."""
+        method = self.parsed_method
         return method.needs if self.frequent is None else method.needs | {OCCURRENCES}
 
     @property
     def best(self) -> KeepBest:
-        """What stays in any case: the paper's rule, but for what was asked for."""
+        """The entries that are always kept: by the requested values, else by the rule of BRAE."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
-        """What stays in any case where so many entries stay: as asked for, or what there is room for."""
+        """Return the entries that are always kept in a table of so many entries: as requested, or as there is room."""
         protect = self.protect or "words"
         if self.keep_top is not None:
-            wanted = KeepBest(self.keep_top, protect, self.frequent)
-            return lambda entries: wanted
+            requested = KeepBest(self.keep_top, protect, self.frequent)
+            return lambda entries: requested
         return AffordableBest(measures, protect, self.frequent).best
 
     @property
     def outputs(self) -> list[str | None]:
-        """What is written besides the table."""
+        """Files that are written besides the table."""
         return [self.reordering_out, self.rejected, self.reasons, self.stats]

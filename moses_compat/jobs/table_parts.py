@@ -22,12 +22,12 @@ from moses_compat.files.finished_work import settings_of
 from moses_compat.files.kinds import folder_kind
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import AnnotateRequest, annotate, work_settings
+from moses_compat.jobs.prune import PruneResult, prune
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import PruneResult, prune
 from moses_compat.tables.blocks import BLOCK_BYTES, Progress, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError, reason
-from phrasetool.pipeline import Runner, run
+from phrasetool.pipeline import run
 from phrasetool.pruning.occurrence_counts import OccurrenceCounts
 from phrasetool.text_splitting import single_spaced
 from phrasetool.watch import NOBODY, Watch
@@ -329,12 +329,10 @@ def annotate_parts(request: AnnotateRequest, watch: Watch = NOBODY) -> dict[str,
     """
     if request.edit or request.smoothing or request.encoder:
         raise ValueError("an ini, smoothing and sentence encoders need the table in one file")
-    alone = replace(
-        request, models=[*map(os.path.abspath, request.models)], forced_pairs=_absolute(request.forced_pairs),
-        scan=replace(request.scan, threads=1, runner=None), resume=False,
-    )  # fmt: skip
-    scan, settings = request.scan, work_settings(request)
-    return _work(annotate, alone, settings, request.resume, scan.threads, scan.runner, watch)
+    settings = work_settings(request)
+    models = [*map(os.path.abspath, request.models)]
+    request = replace(request, models=models, forced_pairs=_absolute(request.forced_pairs))
+    return _work(annotate, request, settings, watch)
 
 
 def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
@@ -350,17 +348,15 @@ def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
         DataError, ModelError, PhraseToolError: as `prune`; or the folders are no place for parts.
         ValueError: what is asked for needs the whole table, or is more than one file a part.
     """
-    whole = request.threshold is None or not request.streams(request.parsed_method())
-    if whole or request.scores or request.reordering_table or any(request.outputs):
+    by_threshold = request.threshold is not None and request.streams
+    if not by_threshold or request.scores or request.reordering_table or any(request.outputs):
         raise ValueError("part files are pruned by a threshold of similarity, and nothing else is written")
-    left_out = ("table", "output", "threads", "resume", "runner", "finished", "ask_all")
+    settings = settings_of(request, ("table", "output", "scan", "resume", "ask_all")) | request.scan.settings
     more_models = tuple(map(os.path.abspath, request.more_models))
-    alone = replace(
-        request, model_folder=os.path.abspath(request.model_folder), more_models=more_models, threads=1, runner=None,
-        resume=False, ask_all=False,
-    )  # fmt: skip
-    settings = settings_of(request, left_out)
-    return _work(prune, alone, settings, request.resume, request.threads, request.runner, watch)
+    request = replace(
+        request, model_folder=os.path.abspath(request.model_folder), more_models=more_models, ask_all=False
+    )
+    return _work(prune, request, settings, watch)
 
 
 def _absolute(path: str | None) -> str | None:
@@ -368,25 +364,20 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _work(
-    make: Callable[[Any], object],
-    request: AnnotateRequest | PruneRequest,
-    settings: dict[str, str],
-    resume: bool,
-    threads: int,
-    runner: Runner | None,
-    watch: Watch,
+    make: Callable[[Any], object], request: AnnotateRequest | PruneRequest, settings: dict[str, str], watch: Watch
 ) -> dict[str, Any]:
-    """Have all parts of the request's table made, those that are not there; the manifest."""
+    """Make all parts of the request's table that do not exist yet; return the manifest."""
     names = part_names(request.table)
     sizes = {name: os.path.getsize(os.path.join(request.table, name)) for name in names}
-    made = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, resume)
-    rest = [name for name in names if name not in made.there]
+    made = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, request.resume)
+    missing = [name for name in names if name not in made.there]
     if made.there:
         watch.say(f"going on from {request.output}: {len(made.there):,} of {len(names):,} parts are there")
-    folders = request.table, request.output
-    # Processes of a cluster stand elsewhere.
-    source, output = folders if runner is None else map(os.path.abspath, folders)
-    results = (runner or run)(rest, _PartWork(make, request, source, output), threads)
+    scan, folders = request.scan, (request.table, request.output)
+    # Processes of a cluster have other working directories.
+    source, output = folders if scan.runner is None else map(os.path.abspath, folders)
+    alone = replace(request, scan=replace(scan, threads=1, runner=None), resume=False)
+    results = (scan.runner or run)(missing, _PartWork(make, alone, source, output), scan.threads)
     parts = (made.there.get(name) or next(results) for name in names)
     done, entries, finished = 0, 0, []
     with watch.file("parts", sum(sizes.values())) as progress:

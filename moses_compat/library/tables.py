@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from moses_compat.files.streams import Input
 from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_beside
 from moses_compat.jobs.annotate import annotate as annotate_files
+from moses_compat.jobs.prune import prune as prune_files
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import prune as prune_files
 from moses_compat.jobs.sinks import Decisions
 from moses_compat.library.paths import StrPath, text_path, text_paths
 from moses_compat.measures.encoder_request import EncoderRequest
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
-_OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table"}
+_OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
+# Options of `prune` that are fields of `TableScan`.
+_SCAN_OPTIONS = ("threads", "block_bytes", "on_error", "allow_empty", "force", "max_line", "runner")
 # Columns of a table in Parquet that are for writing it back to the byte.
 _FOR_WRITING = ("extra", "scores_text", "counts_text", "tail", "raw")
 
@@ -138,13 +140,14 @@ def prune(
         reordering_table, reordering_out: a table to keep in step, and where to write it.
         dev: the two sides of a development set, for `max_bleu_loss`.
         watch: follows the work; nobody by default.
-        options: any other field of `PruneRequest`: `method`, `combine`, `keep_top`, `protect`, `threads`, `force`, ...
+        options: any other field of `PruneRequest` or `TableScan`: `method`, `combine`, `keep_top`, `protect`,
+            `threads`, `force`, ...
 
     Raises:
         DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
             not fit the table.
         PhraseToolError: a file cannot be written, or the wanted size cannot be had.
-        ValueError: nothing or too much says what goes, or the method lacks something.
+        UnusableRequest: a ValueError; options do not go together, or the method lacks one.
         TypeError: there is no such option.
 
     Examples:
@@ -165,9 +168,10 @@ def prune(
         given["model_folder"] = text_path(model)
     if threshold is not None:
         given["threshold"] = Threshold(str(threshold))
+    scan = TableScan(**{name: options.pop(name) for name in _SCAN_OPTIONS if name in options})
     request = PruneRequest(
-        os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, **given,
-        **options,
+        os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
+        **given, **options,
     )  # fmt: skip
     decisions = Decisions()
     result = prune_files(request, watch, [decisions])

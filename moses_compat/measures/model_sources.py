@@ -151,3 +151,23 @@ def sources_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -
 
 def _kind(folder: str) -> str:
     return str(read_model_config(Path(folder))["model"])
+
+
+def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) -> SimilaritySource:
+    """The similarities of one model, or of translators.
+
+    Raises:
+        ModelError: there are several, and one is no translator.
+    """
+    from moses_compat.measures.neural.neural_similarities import NeuralSimilarities
+    from moses_compat.measures.neural.score_windows import WindowedScores
+
+    if len(models) == 1:
+        return NeuralSimilarities((models[0],)) if isinstance(models[0], WindowedScores) else models[0]
+    translators = [model for model in models if isinstance(model, NeuralScores)]
+    if not translators:
+        raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
+    if len(translators) < len(models):
+        other = folders[int(isinstance(models[0], NeuralScores))]
+        raise ModelError(f"{other}: no translator; two models are translators of the two directions")
+    return NeuralSimilarities(tuple(translators))

@@ -230,6 +230,11 @@ class TableScan:
         if self.on_error not in ON_ERROR:
             raise ValueError(f"unknown action {self.on_error!r}; expected one of {', '.join(ON_ERROR)}")
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Name -> value of what finished work depends on; see `FinishedWork`."""
+        return {"on error": self.on_error, "size of blocks": str(self.block_bytes)}
+
     def raw_blocks(self, source: Input) -> Iterator[RawBlock]:
         """The blocks of a table; see `raw_blocks`."""
         return raw_blocks(source, self.block_bytes, self.max_line, self.whole_groups)

@@ -336,7 +336,7 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
 
 def test_room_for_work_files(folder, monkeypatch):
     options = ("--method", "count", "-t", "3")
-    monkeypatch.setattr("moses_compat.jobs.prune_measures._MUCH", 100)
+    monkeypatch.setattr("moses_compat.jobs.prune_ranking._MUCH", 100)
     done = prune(folder, *options, "--work", folder)
     assert done.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
     monkeypatch.setattr("phrasetool.disk.writable.shutil.disk_usage", lambda path: SimpleNamespace(free=100))

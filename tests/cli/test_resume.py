@@ -3,7 +3,7 @@
 import pytest
 
 from moses_compat.files import finished_work
-from moses_compat.jobs import prune_tables
+from moses_compat.jobs import prune
 from tests.commands import run_inside, write
 from tests.power_cuts import PowerCut, cut_after
 from tests.small_experiment import write_experiment
@@ -106,7 +106,7 @@ def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path
     monkeypatch.setattr(finished_work, "SECONDS", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(finished_work, "_remove", lambda folder: None)
-        patch.setattr(prune_tables, "forget_finished", lambda output: None)
+        patch.setattr(prune, "forget_finished", lambda output: None)
         assert run_inside(*arguments, "--resume").code == 0
     out.unlink()
     assert (tmp_path / "out.unfinished").exists()
@@ -115,7 +115,7 @@ def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path
     # Another file of similarities is another run.
     with monkeypatch.context() as patch:
         patch.setattr(finished_work, "_remove", lambda folder: None)
-        patch.setattr(prune_tables, "forget_finished", lambda output: None)
+        patch.setattr(prune, "forget_finished", lambda output: None)
         assert run_inside(*arguments, "--resume").code == 0
     scores.unlink()
     done = run_inside(*arguments, "--resume")

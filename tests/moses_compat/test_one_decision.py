@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.prune import measures_of, prune_decided, prune_table
+from moses_compat.jobs.prune import prune, prune_decided, prune_table
+from moses_compat.jobs.prune_ranking import measures_of
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import prune
 from moses_compat.jobs.sinks import Counts, SelectedLines
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.measure import MeasureRequest, measure_table
@@ -103,11 +103,11 @@ def test_files_and_laboratory(workspace, lines, protection, size, method, freque
     table, own = write(workspace / "table", text_of(lines)), ":" in name
     request = PruneRequest(
         str(table), target_size=None if own else size, method=name, combine=combine or None, keep_top=k,
-        protect=protect, columns=(0, 1), scale="raw", output=str(workspace / "out"), on_error="keep",
+        protect=protect, columns=(0, 1), scale="raw", output=str(workspace / "out"), scan=TableScan("keep"),
         stats=str(workspace / "stats"), protect_frequent=frequent,
     )  # fmt: skip
     with Input(str(table)) as source:
-        wanted = MeasureRequest(similarities=MEANING, scan=request.scan(), occurrences=True)
+        wanted = MeasureRequest(similarities=MEANING, scan=request.scan, occurrences=True)
         measures = measure_table(source, wanted).whole()
     cut = ("threshold", 0.0) if own else ("size", size)
     system = PruningSystem(name, combine, *cut, protect, k, protect_frequent=frequent)

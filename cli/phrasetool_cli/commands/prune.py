@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +47,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from moses_compat.jobs.prune_request import PruneRequest
-    from phrasetool.pruning.methods import Method
+    from phrasetool.pipeline import Runner
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.progress import TerminalWatch
-
-_SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
-
 
 def _complete_criteria(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the last of several names of criteria with + between them."""
@@ -64,24 +61,52 @@ def _complete_criteria(context: click.Context, parameter: click.Parameter, incom
     return [CompletionItem(before + plus + name) for name in NAMES if name.startswith(begun)]
 
 
-def request_of(given: dict[str, Any]) -> PruneRequest:
-    """What was asked for, from the values of all options."""
-    from moses_compat.jobs.prune_request import PruneRequest
+_SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion_limit", "table_limit")
+_SCAN = ("on_error", "threads", "block_bytes", "allow_empty", "force", "max_line")
+
+
+def _request_of(given: dict[str, Any], runner: Callable[[int], Runner | None]) -> PruneRequest:
+    """Return the checked request for the values of all options.
+
+    Args:
+        given: value of each parameter.
+        runner: from the number of threads to what runs the work on blocks.
+
+    Raises:
+        click.UsageError: options do not go together, or one that the method needs is missing.
+    """
+    from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
+    from moses_compat.tables.blocks import TableScan
 
     search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
     quiet, folders = given.pop("quiet"), given.pop("model_folders")
+    json_file = given.pop("json_file")
     kept = any(given["columns"] or ()) or (given["scores"] is not None and os.path.exists(given["scores"]))
-    for named, flag in ((folders, "--model"), (given["columns"], "--columns")):
-        if given["encoder"] and named:
-            raise click.UsageError(f"--encoder and {flag} are two sources of similarities; give one")
+    if given["encoder"] and folders:
+        raise click.UsageError("--encoder and --model are two sources of similarities; give one")
     given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
     folders = folders or (default_model(),)
-    told = given.pop("json_file") is not None or not quiet
-    given.pop("dry_run")
-    return PruneRequest(
-        **given, model_folder=folders[0], more_models=tuple(folders[1:]), search=search,
-        by_criterion=told,
-    )  # fmt: skip
+    scan = TableScan(**{name: given.pop(name) for name in _SCAN})
+    dry_run = given.pop("dry_run")
+    try:
+        request = PruneRequest(
+            **given, scan=replace(scan, runner=runner(scan.threads)), model_folder=folders[0],
+            more_models=tuple(folders[1:]), search=search, by_criterion=json_file is not None or not quiet,
+            ask_all=json_file is not None,
+        )  # fmt: skip
+    except UnusableRequest as error:
+        raise click.UsageError(error.worded(_flags())) from error
+    _refuse_what_the_method_does_not_ask(request)
+    check_resumable(request.resume and request.sweep is None, request.table, request.output)
+    _check_files(request)
+    return request.dry() if dry_run else request
+
+
+def _flags() -> dict[str, str]:
+    """Field of the request -> the option on the command line."""
+    parameters = click.get_current_context().command.params
+    flags = {parameter.name: max(parameter.opts, key=len) for parameter in parameters if parameter.name}
+    return flags | {"model_folder": "-m"}
 
 
 prune_options = sections(
@@ -169,37 +194,9 @@ prune_options = sections(
 )  # fmt: skip
 
 
-def chosen_method(request: PruneRequest) -> Method:
-    """The method that was asked for, if all that it needs was given.
-
-    Raises:
-        click.UsageError: it is none, or lacks something.
-    """
-    try:
-        method = request.parsed_method()
-    except ValueError as error:
-        raise click.UsageError(f"--method: {error}") from error
-    _check_number_of_models(request, method)
-    advice = {
-        "weights": "the weights of a model: give --moses-ini",
-        "corpora": "the bitext that the table was made from: give --corpus SOURCE TARGET",
-        "forced_pairs": "the pairs that forced decoding of the bitext used: give --forced-pairs PAIRS",
-    }
-    if lacking := request.lacking(method):
-        raise click.UsageError(f"--method {method.name} needs {advice[lacking]}")
-    _refuse_what_the_method_does_not_ask(method, request)
-    if request.threshold is not None and request.threshold.named and method.names != ("significance",):
-        raise click.UsageError(f"--threshold {request.threshold.text} goes with --method significance alone")
-    try:
-        request.check_thresholds(method)
-    except ValueError as error:
-        option = "--method" if method.thresholds else "--threshold" if request.sweep is None else "--sweep"
-        raise click.UsageError(f"{option}: {error}") from error
-    return method
-
-
-def _refuse_what_the_method_does_not_ask(method: Method, request: PruneRequest) -> None:
-    """Refuse options of criteria that the method has not."""
+def _refuse_what_the_method_does_not_ask(request: PruneRequest) -> None:
+    """Refuse options of criteria that the method does not have."""
+    method = request.parsed_method
     unused = {}
     if "random" not in method.names:
         unused["seed"] = "the method random"
@@ -215,45 +212,12 @@ def _refuse_what_the_method_does_not_ask(method: Method, request: PruneRequest) 
     refuse_unused(unused)
 
 
-def _check_number_of_models(request: PruneRequest, method: Method) -> None:
-    """One model, two translators, and one for each criterion that asks a model of its own."""
-    own = sorted({"parallel", "syntax"} & set(method.names))
-    models = 1 + len(request.more_models)
-    if models > 2 + len(own):
-        others = "".join(f", and one for the method {name}" for name in own)
-        raise click.UsageError(f"-m names one model, or two translators, one a direction{others}, not {models} models")
-
-
-def check_request(request: PruneRequest, own_thresholds: bool) -> None:
-    """Refuse what cannot be meant, before any work starts.
-
-    Args:
-        own_thresholds: the criteria of the method have thresholds of their own.
+def _check_files(request: PruneRequest) -> None:
+    """Refuse an output that is an input, or another output.
 
     Raises:
-        click.UsageError: options that do not go together.
-        PhraseToolError: an output is an input, or another output.
+        PhraseToolError: naming the file.
     """
-    from moses_compat.files.packing import packing_for
-
-    _check_rule(request, own_thresholds)
-    check_resumable(request.resume and request.sweep is None, request.table, request.output)
-    if request.scores and request.columns:
-        raise click.UsageError("--scores and --columns are two sources of similarities; give one")
-    if request.table == "-" and request.target_size is not None:
-        raise click.UsageError("--target-size reads the table twice, so it cannot come from standard input")
-    others = [*request.outputs, request.reordering_table]
-    if request.sweep is not None and (any(others) or request.output != "-"):
-        raise click.UsageError(
-            "--sweep writes no table; leave out --output, --rejected, --reasons, --stats and the options of the "
-            "reordering table"
-        )
-    if request.reasons and (packing := packing_for(request.reasons)):
-        raise click.UsageError(f"--reasons writes Parquet, which is compressed in itself; leave out {packing.ending}")
-    if (request.reordering_table is None) != (request.reordering_out is None):
-        raise click.UsageError("--reordering-table and --reordering-out go together; give both or none")
-    if request.reordering_table == request.table == "-":
-        raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")
     saved = request.scores is not None and os.path.exists(request.scores)
     inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
     check_outputs(
@@ -261,31 +225,6 @@ def check_request(request: PruneRequest, own_thresholds: bool) -> None:
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
         folders=os.path.isdir(request.table),
     )
-
-
-def _check_rule(request: PruneRequest, own_thresholds: bool) -> None:
-    """One rule, and what belongs to it."""
-    rules = {"--threshold": request.threshold, "--target-size": request.target_size,
-             "--max-bleu-loss": request.max_bleu_loss, "--sweep": request.sweep}  # fmt: skip
-    named = [name for name, rule in rules.items() if rule is not None]
-    if own_thresholds and named:
-        raise click.UsageError(
-            "the criteria of --method have thresholds of their own; leave out --threshold, --target-size, "
-            "--max-bleu-loss and --sweep"
-        )
-    if not own_thresholds and len(named) != 1:
-        both = f", not both {' and '.join(named)}" if len(named) == 2 else f", not {', '.join(named)}" if named else ""
-        raise click.UsageError(f"give one of --threshold, --target-size, --max-bleu-loss and --sweep{both}")
-    if any(number is not None and math.isnan(number) for number in (request.target_size, request.max_bleu_loss)):
-        raise click.UsageError("a size or a loss must be a number, not NaN")
-    if request.max_bleu_loss is None:
-        if request.dev or request.search:
-            raise click.UsageError("--dev and the options of the search go with --max-bleu-loss")
-        return
-    if request.ini is None or request.dev is None:
-        raise click.UsageError("--max-bleu-loss translates: give --dev SOURCE REFERENCE and --moses-ini INI")
-    if "-" in (request.table, *request.dev):
-        raise click.UsageError("--max-bleu-loss reads its files more than once, so none can be standard input")
 
 
 # From this share of a table on, similarity alone does as well as any other criterion.
@@ -324,29 +263,17 @@ def command(**given: Any) -> None:
     reported with the 95 % interval of its difference to the full table (paired bootstrap).  A development set that has
     nothing to do with TABLE is refused, see `phrasetool tune`.
     """
-    from moses_compat.jobs.prune_tables import TableTooSmallError, prune
-    from moses_compat.jobs.sweep import sweep
+    from moses_compat.jobs.prune import TableTooSmallError, prune, sweep
     from phrasetool.errors import PhraseToolError
     from phrasetool_cli.json_output import json_document
     from phrasetool_cli.progress import TerminalWatch
 
     quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]
     engine, address = given.pop("engine"), given.pop("address")
-    request = request_of(given)
-    method = chosen_method(request)
-    check_request(request, bool(method.thresholds))
-    if dry_run:
-        request = request.dry()
-    streams, watch = request.streams(method), TerminalWatch(quiet)
-    ask_all = json_file is not None
-    request = replace(request, runner=chosen_runner(engine, address, request.threads), ask_all=ask_all)
-    if streams:
+    request = _request_of(given, lambda threads: chosen_runner(engine, address, threads))
+    watch = TerminalWatch(quiet)
+    if request.streams:
         _warn_of_meaning_alone(request, watch)
-    elif request.table == "-":
-        raise click.UsageError(f"--method {method.name} reads the table twice, so it cannot come from standard input")
-    elif request.scores and not os.path.exists(request.scores):
-        message = f"{request.scores}: no such file; --method {method.name} uses similarities that are there"
-        raise click.UsageError(message)
     writes = request.sweep is None and not dry_run
     files = [request.output, *request.outputs] if writes else []
     document = json_document(json_file, [request.table], files)
@@ -364,7 +291,7 @@ def command(**given: Any) -> None:
     try:
         result = prune(request, watch)
     except TableTooSmallError as error:
-        raise PhraseToolError(f"{error}; {_advice(error.best, streams)}") from error
+        raise PhraseToolError(f"{error}; {_advice(error.best, request.streams)}") from error
     document(result.as_dict())
     warn_of_frequent(result.statistics.occurrences, watch)
     if not quiet:

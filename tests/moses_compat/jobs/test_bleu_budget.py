@@ -33,8 +33,8 @@ def test_what_is_read(folder):
 
 @pytest.mark.parametrize("missing", ["ini", "dev"])
 def test_both_are_needed(folder, missing):
-    with pytest.raises(ValueError, match="takes an ini and a development set"):
-        DevelopmentSet.read(request_of(folder, **{missing: None}), NOBODY)
+    with pytest.raises(ValueError, match="give dev SOURCE REFERENCE and moses_ini INI"):
+        request_of(folder, **{missing: None})
 
 
 def test_texts_that_do_not_fit(folder):

@@ -1,55 +1,173 @@
-"""The second pass of pruning by a method."""
+"""Pruning from files to files: all of them or none, and one way for what streams and what is measured first."""
+
+import json
+import os
 
 import numpy as np
 import pytest
 
-from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.prune import prune_decided
-from moses_compat.jobs.sinks import Counts, SelectedLines
+from moses_compat.jobs.prune import TableTooSmallError, prune, sweep
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.sinks import Decisions
 from moses_compat.tables.blocks import TableScan
-from phrasetool.errors import DataError
-from phrasetool.pruning.decision import Decision
-from tests.commands import write
+from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import Watch
+from tests import naive
+from tests.commands import read, write
+from tests.tables import FAULTY, TABLES
 
-LINES = [b"a ||| x ||| 1\n", b"a ||| y ||| 1\n", b"bad\n", b"b c ||| z ||| 1\n", b"d ||| z ||| 1\n"]
-
-
-def decision(fails, protected=(), silent=()):
-    def mask(numbers):
-        return np.isin(np.arange(len(LINES)), list(numbers))
-
-    return Decision(mask(fails), mask(protected), mask(silent))
+DATA = TABLES["seven fields"]
+LINES = naive.split_lines(DATA)
 
 
-def prune(folder, decided, lines=LINES, **scan):
-    table = write(folder / "t", b"".join(lines))
-    with Input(str(table)) as source, Output(str(folder / "o")) as out, Output(str(folder / "r")) as rejected:
-        counts = Counts()
-        sinks = [SelectedLines(out), SelectedLines(rejected, rejected=True), counts]
-        prune_decided(source, decided, None, sinks, TableScan(**{"on_error": "keep", **scan}))
-    return counts.total, (folder / "o").read_bytes(), (folder / "r").read_bytes()
+def ask(tmp_path, data=DATA, **options):
+    """A request for a table whose scores 2 and 4 are similarities."""
+    scan = TableScan(options.pop("on_error", "fail"), options.pop("threads", 1), 300)
+    given = {"columns": (1, 3), "scale": "raw", "output": str(tmp_path / "out"), "scan": scan, **options}
+    if isinstance(given.get("threshold"), float):
+        given["threshold"] = Threshold.of(given["threshold"])
+    return PruneRequest(str(write(tmp_path / "t", data)), **given)
+
+
+def naive_kept(threshold, keep_top=10, protect="all"):
+    lines, groups = naive.parse_table(DATA, 4)
+    similar = np.clip(np.array([[line.values[1], line.values[3]] for line in lines]), -1, 1).astype(np.float32)
+    removed = naive.pruned_lines(lines, groups, similar, [True] * len(lines), threshold, keep_top, protect)
+    return [i for i in range(len(lines)) if i not in removed]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("block_bytes", [1, 20, 1 << 20])
-def test_what_fails_goes_unless_it_is_protected(tmp_path, threads, block_bytes):
-    counts, kept, rejected = prune(
-        tmp_path, decision([1, 3, 4], [3], [0]), threads=threads, block_bytes=block_bytes
+@pytest.mark.parametrize("best", [(None, None), (2, "all"), (1, "words"), (None, "none")], ids=str)
+@pytest.mark.parametrize("threshold", [0.25, 0.6, 0.99])
+def test_the_paper_s_rule(tmp_path, threshold, best, threads):
+    keep_top, protect = best
+    result = prune(ask(tmp_path, threshold=threshold, keep_top=keep_top, protect=protect, threads=threads))
+    expected = naive_kept(threshold, 10 if keep_top is None else keep_top, protect or "all")
+    assert read(tmp_path / "out") == b"".join(LINES[i] for i in expected)
+    assert (result.statistics.kept, result.statistics.entries) == (len(expected), len(LINES))
+    assert result.signature.startswith(f"columns:2,4|scale:raw|rule:t{threshold:g}+k")
+    assert result.criteria == ("semantic",)
+
+
+def test_a_threshold_in_the_method_is_that_threshold(tmp_path):
+    prune(ask(tmp_path, method="semantic:0.6"))
+    assert read(tmp_path / "out") == b"".join(LINES[i] for i in naive_kept(0.6))
+
+
+@pytest.mark.parametrize("size", [0.2, 0.5, 0.93, 1.0])
+def test_a_size_is_the_largest_that_a_threshold_leaves(tmp_path, size):
+    said = []
+
+    class Listening(Watch):
+        def say(self, message):
+            said.append(message)
+
+    prune(ask(tmp_path, target_size=size, protect="none"), Listening())
+    written = naive.split_lines(read(tmp_path / "out"))
+    values = sorted({float(np.float32(v)) for line in naive.parse_table(DATA, 4)[0] for v in line.values})
+    fitting = [len(kept) for v in [*values, 2] if len(kept := naive_kept(v, 0, "none")) <= size * len(LINES)]
+    assert len(written) == max(fitting)
+    assert len(said) == 1
+    assert float(said[0].split()[1]) <= 1.000001
+    # Nothing of the first pass is left behind.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]
+
+
+@pytest.mark.parametrize("method", [None, "count"])
+def test_too_many_are_protected(tmp_path, method):
+    with pytest.raises(TableTooSmallError, match=r"t: .* of 164 entries .* more than the wanted 1\.0%") as caught:
+        prune(ask(tmp_path, target_size=0.01, keep_top=3, protect="all", method=method))
+    assert caught.value.best == KeepBest(3, "all")
+    assert isinstance(caught.value, PhraseToolError)
+    assert not (tmp_path / "out").exists()
+
+
+FILES = ["rejected", "reasons", "stats", "scores"]
+
+
+@pytest.mark.parametrize("method", ["semantic", "count+semantic"])
+def test_all_files_or_none(tmp_path, method):
+    """The last line is faulty, so that everything else is done when that is found out."""
+    given = {name: str(tmp_path / name) for name in FILES}
+    given |= {"target_size": 0.5, "protect": "none", "method": method}
+    del given["scores"]
+    request = ask(tmp_path, DATA + b"no entry\n", **given)
+    with pytest.raises(DataError, match="t:165: expected at least 3 fields"):
+        prune(request)
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+    result = prune(ask(tmp_path, **given))
+    kept, gone = (naive.split_lines(read(tmp_path / name)) for name in ("out", "rejected"))
+    assert sorted(kept + gone) == sorted(LINES)
+    assert json.loads((tmp_path / "stats").read_bytes()) == json.loads(json.dumps(result.as_dict()))
+    assert result.statistics.removed == {"below_threshold": len(gone)}
+
+
+def test_the_table_appears_last(tmp_path, monkeypatch):
+    renamed = []
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (renamed.append(os.path.basename(b)), rename(a, b))[1])
+    prune(ask(tmp_path, threshold=0.5, rejected=str(tmp_path / "rejected"), stats=str(tmp_path / "stats")))
+    assert renamed[-1] == "out"
+    assert sorted(renamed) == ["out", "rejected", "stats"]
+
+
+@pytest.mark.parametrize("cut", [{"threshold": 0.1}, {"target_size": 0.9, "protect": "none"}], ids=str)
+def test_similarities_are_kept_and_used_again(tmp_path, model_folder, cut):
+    saved = str(tmp_path / "saved")
+    first = prune(ask(tmp_path, columns=None, model_folder=str(model_folder), scores=saved, **cut))
+    table = read(tmp_path / "out")
+    # The second run needs no model.
+    again = prune(ask(tmp_path, columns=None, model_folder="none", scores=saved, **cut))
+    assert read(tmp_path / "out") == table
+    assert (again.signature, again.statistics.kept) == (first.signature, first.statistics.kept)
+    sweep(ask(tmp_path, columns=None, model_folder="none", scores=saved, sweep=[0.5], output="-"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"threshold": 0.6}, {"target_size": 0.4, "method": "count+semantic"}, {"method": "count:30+semantic:0.5"}],
+    ids=str,
+)
+def test_sinks_of_one_s_own_see_every_entry(tmp_path, options):
+    decisions = Decisions()
+    prune(ask(tmp_path, **options), more=[decisions])
+    keep = np.concatenate([block["keep"] for block in decisions.blocks])
+    assert read(tmp_path / "out") == b"".join(line for line, stays in zip(LINES, keep, strict=True) if stays)
+    assert 0 < keep.sum() < len(LINES)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "keep"])
+@pytest.mark.parametrize("method", [None, "probability"])
+def test_faulty_lines(tmp_path, on_error, method):
+    result = prune(
+        ask(tmp_path, FAULTY, columns=(0, 1), threshold=1.0, protect="none", on_error=on_error, method=method)
     )  # fmt: skip
-    assert kept == b"".join(LINES[i] for i in (0, 2, 3))
-    assert rejected == b"".join(LINES[i] for i in (1, 4))
-    assert (counts.entries, counts.kept, counts.removed, counts.protected) == (5, 3, {"below_threshold": 2}, 1)
-    assert (counts.without_opinion, counts.faulty_kept) == (1, 1)
+    counts = result.statistics
+    assert (counts.faulty_kept, counts.faulty_skipped) == ((7, 0) if on_error == "keep" else (0, 7))
+    expected = FAULTY.splitlines(keepends=True)[1:8] if on_error == "keep" else []
+    assert read(tmp_path / "out") == b"".join(expected)
 
 
-def test_faulty_lines_follow_the_policy(tmp_path):
-    assert LINES[2] not in prune(tmp_path, decision([]), on_error="skip")[1]
-    with pytest.raises(DataError, match="t:3: expected at least 3 fields"):
-        prune(tmp_path, decision([]), on_error="fail")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "give one of threshold, target_size, max_bleu_loss and sweep"),
+        ({"method": "composition", "threshold": 0.5}, "needs the weights of a model: give moses_ini"),
+        ({"method": "significance", "threshold": 0.5}, "give corpus SOURCE TARGET"),
+        ({"method": "usage", "target_size": 0.5}, "give forced_pairs PAIRS"),
+        ({"max_bleu_loss": 0.5}, "give dev SOURCE REFERENCE and moses_ini INI"),
+    ],
+)  # fmt: skip
+def test_what_is_lacking(tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        prune(ask(tmp_path, **given))
+    assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("lines", "message"), [(LINES * 2, "more than the 5 lines"), (LINES[:4], "has 4 lines now")])
-def test_another_table_is_refused(tmp_path, lines, message):
-    with pytest.raises(DataError, match=message):
-        prune(tmp_path, decision([]), lines)
-    assert not (tmp_path / "o").exists()
+def test_a_sorted_copy_is_pruned_and_removed(tmp_path):
+    prune(ask(tmp_path, b"".join(reversed(LINES)), threshold=0.6, sort=True))
+    expected = sorted(LINES[i] for i in naive_kept(0.6))
+    assert sorted(naive.split_lines(read(tmp_path / "out"))) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]

@@ -1,14 +1,23 @@
-"""What a pruning run is asked for: the method that follows, what it lacks, and whether the table streams."""
+"""Pruning requests: the method that follows, what it lacks, whether the table streams, and sources of similarities."""
+
+import math
 
 import numpy as np
 import pytest
 
-from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.prune_ranking import path_to_save, similarity_source
+from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
+from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
+from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import NOBODY
+from tests.commands import write
 from tests.measures import measures_of
 
 EVERYTHING = {"ini": "i", "corpora": ("f", "e"), "forced_pairs": "p"}
+SIZE = {"target_size": 0.5}
+LOSS = {"max_bleu_loss": 0.5, "ini": "i", "dev": ("f", "e")}
 
 
 @pytest.mark.parametrize(
@@ -20,46 +29,67 @@ EVERYTHING = {"ini": "i", "corpora": ("f", "e"), "forced_pairs": "p"}
     ],
 )  # fmt: skip
 def test_the_best_method_that_is_possible(given, names):
-    request = PruneRequest("t", **given)
-    method = request.parsed_method()
-    assert "+".join(method.names) == names
-    assert request.lacking(method) is None
+    assert "+".join(PruneRequest("t", **SIZE, **given).parsed_method.names) == names
 
 
 @pytest.mark.parametrize(
     ("method", "lacks"),
     [
-        ("composition", "weights"), ("composition+count", "weights"), ("significance", "corpora"),
-        ("usage", "forced_pairs"),
-        ("count+significance", "corpora"), ("count", None), ("semantic", None), ("random", None), ("probability", None),
-        # The first that is found out.
-        ("composition+usage+significance", "weights"),
+        ("composition", "give moses_ini"), ("composition+count", "give moses_ini"), ("significance", "give corpus"),
+        ("usage", "give forced_pairs"), ("count+significance", "give corpus"),
+        # The first that is missing.
+        ("composition+usage+significance", "give moses_ini"),
     ],
 )  # fmt: skip
 def test_what_a_method_lacks(method, lacks):
-    request = PruneRequest("t", method=method)
-    assert request.lacking(request.parsed_method()) == lacks
-    there = PruneRequest("t", method=method, **EVERYTHING)
-    assert there.lacking(there.parsed_method()) is None
+    with pytest.raises(UnusableRequest, match=lacks):
+        PruneRequest("t", method=method, **SIZE)
+    PruneRequest("t", method=method, **SIZE, **EVERYTHING)
+    for alone in ("count", "semantic", "random", "probability"):
+        PruneRequest("t", method=alone, **SIZE)
 
 
 @pytest.mark.parametrize(
     ("given", "streams"),
     [
         ({"threshold": Threshold("0.5")}, True), ({"target_size": 0.5}, True), ({"sweep": [0.5]}, True),
-        ({"method": "semantic:0.5"}, True), ({"method": "count"}, False), ({"ini": "i"}, False),
-        ({"method": "count+semantic"}, False), ({"max_bleu_loss": 0.5}, False),
-        ({"method": "semantic", "max_bleu_loss": 0.0}, False),
+        ({"method": "semantic:0.5"}, True), ({"method": "count", **SIZE}, False), ({"ini": "i", **SIZE}, False),
+        ({"method": "count+semantic", **SIZE}, False), (LOSS, False), ({"method": "semantic", **LOSS}, False),
     ],
 )  # fmt: skip
 def test_meaning_alone_streams(given, streams):
-    request = PruneRequest("t", **given)
-    assert request.streams(request.parsed_method()) == streams
+    assert PruneRequest("t", **given).streams == streams
 
 
 def test_methods_that_there_are_not():
-    with pytest.raises(ValueError, match="sense"):
-        PruneRequest("t", method="sense").parsed_method()
+    with pytest.raises(UnusableRequest, match=r"method: .*sense"):
+        PruneRequest("t", method="sense", **SIZE)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"reordering_table": "r"}, "{reordering_table} and {reordering_out} go together"),
+        ({"target_size": 1.5}, "above 0, at most 1, not 1.5"), ({"target_size": math.nan}, "not NaN"),
+        ({"scores": "s", "columns": (0, 1)}, "{scores} and {columns} are two sources"),
+        ({"threshold": Threshold("2"), "target_size": None}, "{threshold}: "),
+        ({"threshold": Threshold("a+e"), "target_size": None}, "goes with {method} significance alone"),
+        ({"sweep": [0.5], "target_size": None, "stats": "s"}, "{sweep} writes no table"),
+        ({"sweep": [0.5]}, "not both {target_size} and {sweep}"),
+        ({"protect_frequent": "many"}, "{protect_frequent}: "),
+        ({"dev": ("f", "e")}, "go with {max_bleu_loss}"), ({"reasons": "why.gz"}, "leave out .gz"),
+        ({"table": "-"}, "{target_size} reads the table twice"),
+        ({**LOSS, "target_size": None, "dev": None}, "give {dev}"),
+        ({"method": "count+semantic", "scores": "nowhere"}, "nowhere: no such file"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_used_together(given, message):
+    with pytest.raises(UnusableRequest) as caught:
+        PruneRequest(**{"table": "t", **SIZE, **given})
+    assert message in caught.value.message
+    flags = caught.value.worded({"target_size": "--target-size", "ini": "--moses-ini"})
+    assert "{" not in str(caught.value) + flags
+    assert ("--target-size" in flags) == ("{target_size}" in caught.value.message)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +97,17 @@ def test_methods_that_there_are_not():
     [({}, KeepBest(10, "all")), ({"keep_top": 0}, KeepBest(0, "all")), ({"protect": "words"}, KeepBest(10, "words"))],
 )  # fmt: skip
 def test_what_stays_is_the_paper_s_rule(given, best):
-    assert PruneRequest("t", **given).best == best
+    assert PruneRequest("t", **SIZE, **given).best == best
 
 
 def test_how_a_table_is_read_and_what_is_written_besides():
-    request = PruneRequest(
-        "t", threads=3, block_bytes=77, on_error="keep", reordering_out="r", rejected="x", reasons="y", stats="z"
-    )
-    scan = request.scan()
-    assert (scan.on_error, scan.threads, scan.block_bytes) == ("keep", 3, 77)
+    scan = TableScan("keep", 3, 77)
+    files = {"reordering_out": "r", "rejected": "x", "reasons": "y", "stats": "z"}
+    request = PruneRequest("t", **SIZE, scan=scan, reordering_table="t2", **files)
+    read = request.scan_for(NOBODY)
+    assert (read.on_error, read.threads, read.block_bytes) == ("keep", 3, 77)
     assert request.outputs == ["r", "x", "y", "z"]
-    assert PruneRequest("t").outputs == [None] * 4
+    assert PruneRequest("t", **SIZE).outputs == request.dry().outputs[1:] + [None] == [None] * 4
 
 
 # Sources of 5, 2 and 9 entries; the last has two words.
@@ -86,9 +116,9 @@ MEASURES = measures_of([0, 5, 7, 16], [1, 1, 2], np.zeros(16, np.bool_))
 
 @pytest.mark.parametrize("entries", [0, 5, 10, 16])
 def test_what_was_asked_for_stays_whatever_the_size(entries):
-    rule = PruneRequest("t", keep_top=4, protect="all").rule_for_size(MEASURES)
+    rule = PruneRequest("t", **SIZE, keep_top=4, protect="all").rule_for_size(MEASURES)
     assert rule(entries) == KeepBest(4, "all")
-    assert PruneRequest("t", keep_top=0).rule_for_size(MEASURES)(entries) == KeepBest(0, "words")
+    assert PruneRequest("t", **SIZE, keep_top=0).rule_for_size(MEASURES)(entries) == KeepBest(0, "words")
 
 
 @pytest.mark.parametrize(
@@ -98,5 +128,22 @@ def test_what_was_asked_for_stays_whatever_the_size(entries):
 def test_else_as_many_as_there_is_room_for(protect, sizes, entries):
     """At most three fifths of the table, but one of every source."""
     fitting = [k for k in range(1, 11) if sum(min(k, size) for size in sizes) <= 0.6 * entries]
-    found = PruneRequest("t", protect=protect).rule_for_size(MEASURES)(entries)
+    found = PruneRequest("t", **SIZE, protect=protect).rule_for_size(MEASURES)(entries)
     assert found == KeepBest(max(fitting, default=1), protect or "words")
+
+
+def test_where_similarities_come_from(tmp_path, model_folder):
+    kept = write(tmp_path / "kept", b"x")
+    for given, kind in (
+        ({"columns": (0, 1)}, ColumnSimilarities),
+        ({"scores": str(kept)}, FileSimilarities),
+        ({"scores": str(tmp_path / "none"), "model_folder": str(model_folder)}, ModelSimilarities),
+        ({"model_folder": str(model_folder)}, ModelSimilarities),
+    ):
+        assert type(similarity_source(PruneRequest("t", **SIZE, **given))) is kind
+
+
+def test_what_was_read_from_a_file_is_not_saved_again(tmp_path):
+    request = PruneRequest("t", **SIZE, scores=str(write(tmp_path / "kept", b"x")))
+    assert path_to_save(request, FileSimilarities(str(request.scores))) is None
+    assert path_to_save(request, ColumnSimilarities(0, 1)) == request.scores

@@ -2,9 +2,9 @@
 
 import pytest
 
+from moses_compat.jobs.prune import Swept, prune, sweep
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import prune
-from moses_compat.jobs.sweep import Swept, sweep
+from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.thresholds import Threshold
 from tests import naive
 from tests.commands import read, write
@@ -17,19 +17,19 @@ LINES = naive.split_lines(DATA)
 def ask(tmp_path, **options):
     """A request for a table whose scores 2 and 4 are similarities."""
     table = str(write(tmp_path / "t", DATA))
-    return PruneRequest(table, columns=(1, 3), scale="raw", output=str(tmp_path / "out"), block_bytes=300, **options)
+    return PruneRequest(table, columns=(1, 3), scale="raw", scan=TableScan(block_bytes=300), **options)
 
 
 @pytest.mark.parametrize("method", [None, "semantic", "count", "probability"])
 def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
-    thresholds = [-2.0, 0.05, 0.3, 0.7, 5.0, 1e9]
+    thresholds = [1.0, 2.0, 5.0, 30.0, 1e9] if method == "count" else [0.0, 0.05, 0.3, 0.7, 1.0]
     options = {"method": method, "keep_top": 1, "protect": "words"}
     found = sweep(ask(tmp_path, sweep=thresholds, **options))
     assert [row[0] for row in found] == thresholds
     assert {row[2] for row in found} == {len(LINES)}
     assert not (tmp_path / "out").exists()
     for threshold, kept, *_ in found:
-        prune(ask(tmp_path, threshold=Threshold.of(threshold), **options))
+        prune(ask(tmp_path, threshold=Threshold.of(threshold), output=str(tmp_path / "out"), **options))
         assert read(tmp_path / "out").count(b"\n") == kept
     assert len({row[1] for row in found}) > 2
 

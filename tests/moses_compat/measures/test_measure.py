@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from moses_compat.files.streams import Input
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table
-from moses_compat.jobs.prune import measure_sizes
+from moses_compat.jobs.prune_ranking import sizes_by_threshold
+from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.lines.counts import LARGEST_COUNT, CountUse
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError
 from moses_compat.measures.pair_uses import PairUses
-from moses_compat.measures.saved_similarities import ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import TableScan
@@ -37,8 +37,7 @@ from phrasetool.pruning.measures import (
     SMOOTHED,
     USES,
 )
-from phrasetool.pruning.methods import parse_method
-from phrasetool.pruning.protection import KeepBest
+from phrasetool.watch import NOBODY
 from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
@@ -52,8 +51,6 @@ RULES = ["brackets", "hierarchical", "non-terminals differ", "glue", "glue one c
          "target syntax"]  # fmt: skip
 SOURCE = b"das haus ist gr\xfcn !\ndas haus ist nicht gr\xfcn\nist das haus gr\xfcn\n\nnie gesehen : das\nhaus\n"
 TARGET = b"the house is green !\nthe house is not green\nis the house green\na house\nnever seen : the\nhouse\n"
-
-SEMANTIC = parse_method("semantic")
 
 
 def measure(folder, data, on_error="keep", scan=None, **request):
@@ -248,11 +245,11 @@ def test_corpora_of_another_table(tmp_path):
 def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
     data = TABLES["seven fields"] + b"no entry\n"
     table, saved = str(write(tmp_path / "table", data)), str(tmp_path / "saved")
-    with Input(table) as source, ScoreWriter(saved, "a model") as save:
-        measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
+    request = PruneRequest(table, sweep=[0.5], scan=TableScan("keep"))
+    sizes_by_threshold(request, ModelSimilarities(model), saved, NOBODY)
     weights = weights_for(data) if weighted else None
-    request = {"scan": scan, "weights": weights, "losses": weighted}
-    computed = measure(tmp_path, data, similarities={SIMILARITIES: ModelSimilarities(model)}, **request)
+    options = {"scan": scan, "weights": weights, "losses": weighted}
+    computed = measure(tmp_path, data, similarities={SIMILARITIES: ModelSimilarities(model)}, **options)
     check(computed, data, weights, losses=weighted)
     lines = naive.parse_table(data, 4)[0]
     for i in range(0, len(lines) - 1, 7):
@@ -265,15 +262,15 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
         np.testing.assert_allclose(computed[SIMILARITIES][i], naive.similarities(source, target, model), atol=1e-4)
     assert not computed[OPINION][-1]
     assert computed[OPINION].any()
-    read = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **request)
+    read = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **options)
     assert read[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
     np.testing.assert_array_equal(read[OPINION], computed[OPINION])
     check(read, data, weights, losses=weighted)
 
 
 def test_saved_similarities_of_another_table(tmp_path, model):
-    with Input(str(write(tmp_path / "t", FAULTY))) as source, ScoreWriter(str(tmp_path / "saved"), "a model") as save:
-        measure_sizes(source, ModelSimilarities(model), SEMANTIC, KeepBest(), TableScan("keep"), (), save)
+    request = PruneRequest(str(write(tmp_path / "t", FAULTY)), sweep=[0.5], scan=TableScan("keep"))
+    sizes_by_threshold(request, ModelSimilarities(model), str(tmp_path / "saved"), NOBODY)
     saved = {SIMILARITIES: FileSimilarities(str(tmp_path / "saved"))}
     with pytest.raises(DataError, match="made from another table"):
         measure(tmp_path, TABLES["lexicalised"], similarities=saved)

@@ -3,8 +3,8 @@
 import pytest
 
 from moses_compat.jobs.annotate import AnnotateRequest, annotate
+from moses_compat.jobs.prune import prune
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.jobs.prune_tables import prune
 from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
@@ -30,7 +30,13 @@ def test_interrupted_pruning_goes_on(tmp_path, cut_after, options, threads):
     table, out = write(tmp_path / "t", DATA), tmp_path / "out.gz"
     files = {name: str(tmp_path / name) for name in ("rejected", "reasons", "stats")}
     request = PruneRequest(
-        str(table), columns=(1, 3), scale="raw", output=str(out), block_bytes=300, threads=threads, **files, **options
+        str(table),
+        columns=(1, 3),
+        scale="raw",
+        output=str(out),
+        scan=TableScan(threads=threads, block_bytes=300),
+        **files,
+        **options,
     )
     prune(request)
     wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -78,7 +84,7 @@ def test_a_store_of_vectors_knows_of_blocks_that_were_finished(tmp_path, cut_aft
     encoder = EncoderRequest(str(static_folder(tmp_path / "static")), store=store)
     scan, plain = TableScan(block_bytes=2000, threads=threads), str(tmp_path / "plain")
     annotate(AnnotateRequest(str(table), plain, encoder=encoder, scan=scan))
-    pruning = {"table": str(table), "encoder": encoder, "block_bytes": 2000, "threads": threads}
+    pruning = {"table": str(table), "encoder": encoder, "scan": scan}
     for options in ({"threshold": Threshold.of(0.5)}, {"target_size": 0.5, "method": "probability+semantic"}):
         prune(PruneRequest(**pruning, **options, output=f"{plain}-pruned"))
         cut_after(3)

@@ -1,0 +1,342 @@
+"""From a request to ranked entries: where similarities come from, and what is measured before the decision.
+
+A method that ranks by similarity alone needs one pass that counts entries by their threshold (`sizes_by_threshold`),
+and only where a size is requested.  Every other method ranks the whole table, after all its measures were taken
+(`measured_table`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.names import is_stream, scratch_place
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.sinks import Kept
+from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, SimilaritySource
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.finished_blocks import follow_blocks
+from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.source_order import SourceLook, SourceOrder
+from moses_compat.tables.table_size import size_of_table
+from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.writable import check_space
+from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.phrases import DoubleArray
+from phrasetool.pruning.composition import Compositions
+from phrasetool.pruning.decision import rank
+from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.measures import (
+    COUNTS,
+    LOSSES,
+    MODEL_SCORES,
+    OCCURRENCES,
+    OPINION,
+    OPINIONS,
+    PARALLEL,
+    PROBABILITIES,
+    SIMILARITIES,
+    SYNTAX,
+    Measure,
+    Measures,
+)
+from phrasetool.pruning.protection import KeepBest
+from phrasetool.pruning.ranked_table import DecidedTable
+from phrasetool.pruning.sizes import SizeCurve
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    from moses_compat.measures.measure import MeasureRequest
+    from moses_compat.measures.model_weights import TableWeights
+    from moses_compat.measures.saved_similarities import ScoreWriter
+
+# Bytes of temporary files above which users are informed.
+_MUCH = 1e9
+# A sorted table begins with punctuation, of which there are fewer entries in as many bytes than of the rest.
+_MARGIN = 1.15
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The decision about a whole table.
+
+    Attributes:
+        decision: about its entries.
+        best: the rule that protected some of them.
+        rule: its words in the signature line.
+        figures: for the statistics.
+    """
+
+    decision: DecidedTable
+    best: KeepBest
+    rule: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
+    """Return the measures of a block: groups, similarities if it was scored, and counts if they are needed."""
+    block = read.block
+    columns: dict[Measure[Any], npt.NDArray[Any]] = {}
+    if read.scores:
+        columns = {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
+    if occurrences:
+        columns[OCCURRENCES] = read.counts.values
+    return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
+
+
+def similarity_sources(request: PruneRequest, watch: Watch = NOBODY) -> dict[Measure[np.float32], SimilaritySource]:
+    """Return the sources of the similarities that the method of a request needs.
+
+    Similarities of meaning may come from any model, from columns, from saved similarities or from a sentence encoder;
+    those of a syntactic encoder or a classifier from such a model, or, if the method needs nothing else, from the same
+    columns or files.
+
+    Args:
+        request: the pruning run.
+        watch: receives reports about how well models fit the table.
+
+    Raises:
+        ModelError: a model cannot be loaded, or is not of the kind that the method needs.
+    """
+    method = request.parsed_method
+    needed = [measure for measure in OPINIONS if measure in method.needs]
+    if not needed:
+        # Modules of models are slow to import.
+        return {}
+    if len(needed) == 1 and (ready := _similarities_without_model(request, watch)):
+        return {needed[0]: ready}
+    places, sources = list(range(len(request.folders))), dict[Measure[np.float32], SimilaritySource]()
+    for measure, is_suitable, kind in _models_of_criteria():
+        if measure not in needed:
+            continue
+        suitable = [place for place in places if is_suitable(request.folders[place])]
+        if not suitable:
+            name = next(part.name for part in method.parts if measure in part.needs)
+            raise ModelError(
+                f"{request.model_folder}: not {kind}, which the method {name} asks", remedy=f"train {kind}"
+            )
+        sources[measure] = _similarities_of_models(request, suitable[:1], watch)
+        places.remove(suitable[0])
+    if SIMILARITIES in needed:
+        meaning = _similarities_without_model(request, watch) or _similarities_of_models(request, places, watch)
+        return {SIMILARITIES: meaning, **sources}
+    if sources and places:
+        raise ModelError(f"{request.folders[places[0]]}: the method {method.name} has no use for this model")
+    return sources
+
+
+def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
+    """Return the source of similarities of meaning.
+
+    Raises:
+        ModelError: the model cannot be loaded, or is no translator where a second one is given.
+    """
+    ready = _similarities_without_model(request, watch)
+    return ready or _similarities_of_models(request, range(len(request.folders)), watch)
+
+
+def _models_of_criteria() -> tuple[tuple[Measure[np.float32], Callable[[str], bool], str], ...]:
+    """Criteria with a kind of model of their own: their measure, whether a folder holds such a model, its name."""
+    from moses_compat.measures.model_sources import is_classifier, is_syntax
+
+    return (PARALLEL, is_classifier, "a classifier of sentence pairs"), (SYNTAX, is_syntax, "a syntactic encoder")
+
+
+def _similarities_without_model(request: PruneRequest, watch: Watch) -> SimilaritySource | None:
+    """Similarities that exist already, or those of a sentence encoder; None where models compute them."""
+    if request.columns:
+        return ColumnSimilarities(*request.columns, request.scale)
+    if request.scores and os.path.exists(request.scores):
+        return FileSimilarities(request.scores)
+    if request.encoder:
+        from moses_compat.measures.encoded import encoder_similarities
+
+        scan = request.scan_for(watch)
+        return encoder_similarities(request.encoder, request.table, request.open_table, scan, watch)
+    return None
+
+
+def _similarities_of_models(request: PruneRequest, places: Sequence[int], watch: Watch) -> SimilaritySource:
+    """Similarities of some of the request's folders: of one model, or of two translators.
+
+    Raises:
+        ModelError: there is none.
+    """
+    from moses_compat.measures.model_sources import both_directions, model_source
+
+    if not places:
+        raise ModelError(f"{request.model_folder}: the method asks for meaning, too; name a model that says it with -m")
+    folders = [request.folders[place] for place in places]
+    checks = [FitCheck(folder, watch, request.scan.force) for folder in folders]
+    models = [
+        model_source(check, request.reading, request.scan.threads, request.part_folders[place], request.device)
+        for place, check in zip(places, checks, strict=True)
+    ]
+    return both_directions(models, folders)
+
+
+def fit_of_source(similarities: SimilaritySource | None) -> dict[str, Any]:
+    """Return, after the last pass, how well a model or an encoder fits the table; empty if that was not measured."""
+    check = getattr(similarities, "check", None)
+    # The fit of an encoder was measured before.
+    fit: Any = check.fit if isinstance(check, FitCheck) else getattr(similarities, "fit", None)
+    report: dict[str, Any] = fit.as_dict() if fit else {}
+    return report
+
+
+def path_to_save(request: PruneRequest, similarities: SimilaritySource) -> str | None:
+    """Return the file that similarities are to be saved in; None if they come from a file, or none is requested."""
+    return None if isinstance(similarities, FileSimilarities) else request.scores
+
+
+def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
+    """Open a file for similarities."""
+    from moses_compat.measures.saved_similarities import ScoreWriter
+
+    return ScoreWriter(path, similarities.signature)
+
+
+@contextlib.contextmanager
+def scratch_scores(beside: str) -> Iterator[str]:
+    """A path for similarities that are needed only until the block ends, next to the file `beside` if it is a file."""
+    with scratch_folder(scratch_place(beside), ".phrasetool-") as scratch:
+        yield os.path.join(scratch, "scores.parquet")
+
+
+def sizes_by_threshold(
+    request: PruneRequest,
+    similarities: SimilaritySource,
+    save_to: str | None,
+    watch: Watch,
+    thresholds: Sequence[float] = (),
+) -> SizeCurve:
+    """Count how many entries each threshold leaves, in one pass that writes no table.
+
+    Args:
+        request: its method ranks by similarity alone.
+        similarities: of the entries.
+        save_to: file that receives the similarities, if any.
+        watch: follows the work.
+        thresholds: where exact counts are needed.
+
+    Raises:
+        DataError: as `prune_table`.
+    """
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(request.open_table())
+        progress = stack.enter_context(watch.file("measure", source.size()))
+        save = stack.enter_context(score_writer(save_to, similarities)) if save_to else None
+        scan = replace(request.scan_for(watch), progress=progress)
+        method, best, count_use = request.parsed_method, request.best, request.count_use
+        reader = EntryReader(source, scan, similarities, fingerprints=save is not None, fields=save is not None)
+        order = SourceOrder(source, scan, best.by_source)
+
+        def work(item: Item) -> tuple[SourceLook | None, tuple[Kept | None, DoubleArray, npt.NDArray[np.floating]]]:
+            read = reader(item)
+            if count_use:
+                read.check_counts(source.name, count_use)
+            ranking = rank(method, measures_of(read, best.frequent is not None))
+            kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
+            strengths = ranking.strengths(best)[read.passes]
+            return order.look(read.raw, read.block), (kept, strengths, ranking.worth[read.passes])
+
+        curve = SizeCurve(thresholds)
+        lines = 0
+        passes = follow_blocks("sizes", reader.items(), work, order, scan, reader.pass_over)
+        for raw, (kept, strengths, worth) in passes:
+            curve.add(strengths, worth)
+            if save and kept:
+                save.write(*kept)
+            lines += raw.lines
+            scan.progress(raw.position, lines)
+        reader.finish(lines)
+        return curve
+
+
+def measured_table(request: PruneRequest, watch: Watch) -> tuple[MeasuredTable, list[SimilaritySource]]:
+    """Take all measures that the method of a request needs.
+
+    Args:
+        request: the pruning run.
+        watch: follows the work.
+
+    Returns:
+        The measured table, and the sources of its similarities.
+
+    Raises:
+        DataError: a file is damaged, or does not fit the others.
+        ModelError: see `similarity_sources`.
+        PhraseToolError: there is too little room for temporary files.
+    """
+    # Here: a table that streams needs none of it, and its start is most of a short run.
+    from moses_compat.measures.measure import MeasureRequest, measure_file
+
+    _check_room(request, watch)
+    sources = similarity_sources(request, watch)
+
+    def measures_to_take(scan: TableScan) -> MeasureRequest:
+        return MeasureRequest.of(
+            request.needs, scan, weights=lambda: _weights(request), similarities=sources,
+            corpora=request.corpora, forced_pairs=request.forced_pairs, by_source=request.by_source,
+            count_use=request.count_use,
+        )  # fmt: skip
+
+    scan, folder = request.scan_for(watch), request.work_folder
+    table = measure_file(request.read_path, scan, watch, measures_to_take, request.read_name, folder)
+    return table, [*sources.values()]
+
+
+def _check_room(request: PruneRequest, watch: Watch) -> None:
+    """Report the room that temporary files will take, if it is much; and refuse a disk without this room.
+
+    Raises:
+        PhraseToolError: there is too little room, and the request does not force.
+    """
+    if is_stream(request.read_path):
+        return
+    with request.open_table() as source:
+        size = size_of_table(source)
+    method = request.parsed_method
+    measures = {
+        PROBABILITIES,
+        COUNTS,
+        *request.needs,
+        *(OPINIONS[one] for one in method.needs & OPINIONS.keys()),
+    }
+    # The score of an entry, the score of each criterion, and the decision.
+    entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2
+    composing = 0
+    if LOSSES in method.needs:
+        entry += MeasuredTable.bytes_an_entry({MODEL_SCORES}) - MeasuredTable.bytes_an_entry(())
+        composing = Compositions.bytes_on_disk(size.entries, size.words)
+    needed = size.entries * entry + composing
+    # A run that can be resumed keeps the same once more for each block.
+    needed = int(needed * _MARGIN) * (2 if request.scan.finished else 1)
+    folder = request.work_folder or tempfile.gettempdir()
+    if needed >= _MUCH:
+        watch.say(f"some {needed / 1e9:,.1f} GB of work files go to {folder} until the table is written")
+    try:
+        check_space(folder, needed)
+    except PhraseToolError as error:
+        if not request.scan.force:
+            raise
+        watch.warn(str(error))
+
+
+def _weights(request: PruneRequest) -> TableWeights:
+    from moses_compat.ini.reading import read_moses_ini
+    from moses_compat.ini.tables import choose_table
+    from moses_compat.measures.model_weights import weights_of
+
+    assert request.ini is not None
+    ini = read_moses_ini(request.ini)
+    return weights_of(ini, choose_table(ini, request.table))
