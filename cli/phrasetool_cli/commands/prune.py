@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.progress import TerminalWatch
 
+
 def _complete_criteria(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the last of several names of criteria with + between them."""
     from click.shell_completion import CompletionItem
