@@ -32,7 +32,7 @@ from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parser import TableParser
-from phrasetool.scoring.scorer import Scores
+from phrasetool.phrase_encoder.scoring import Scores
 
 METHOD = "composition+semantic+usage"
 _BAR = b" ||| "

@@ -15,10 +15,10 @@ from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
 from phrasetool.embeddings.initial import initial_vectors
 from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
-from phrasetool.retrieval import evaluate_pairs
-from phrasetool.scoring.scorer import BilingualScorer
-from phrasetool.training.settings import TrainingSettings
-from phrasetool.training.trainer import Trainer
+from phrasetool.phrase_encoder.neighbours import evaluate_pairs
+from phrasetool.phrase_encoder.scoring import BilingualScorer
+from phrasetool.phrase_encoder.settings import TrainingSettings
+from phrasetool.phrase_encoder.trainer import Trainer
 
 # Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, settings.
 RUNS: dict[str, tuple[str, bool, dict]] = {

@@ -28,12 +28,10 @@ from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
-from phrasetool.objectives import OBJECTIVES, objective
-from phrasetool.objectives.margin import unit_vectors
-from phrasetool.objectives.objective import FrozenBatch, JointObjective
+from phrasetool.phrase_encoder.losses import OBJECTIVES, FrozenBatch, JointObjective, objective, unit_vectors
+from phrasetool.phrase_encoder.settings import VECTORS, TrainingSettings
+from phrasetool.phrase_encoder.trainer import Trainer
 from phrasetool.train.data import PhrasePairs
-from phrasetool.training.settings import VECTORS, TrainingSettings
-from phrasetool.training.trainer import Trainer
 
 HELD_OUT = 2000
 BATCH = 512

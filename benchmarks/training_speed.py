@@ -14,11 +14,11 @@ from measuring import reference, report
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
-from phrasetool.encoders.rae.parameters import RaeParameters
 from phrasetool.nn.device import choose_device
-from phrasetool.objectives import OBJECTIVES
-from phrasetool.training.settings import TrainingSettings
-from phrasetool.training.trainer import Trainer
+from phrasetool.phrase_encoder.losses import OBJECTIVES
+from phrasetool.phrase_encoder.parameters import RaeParameters
+from phrasetool.phrase_encoder.settings import TrainingSettings
+from phrasetool.phrase_encoder.trainer import Trainer
 
 PAPER_PAIRS = 1_120_000
 

@@ -43,7 +43,7 @@ def encode_texts(
         tick: called with the number of texts just done.
 
     Raises:
-        ValueError: a text has more than `phrasetool.encoders.mean_max.parameters.LONGEST` words.
+        ValueError: a text has more than `phrasetool.phrase_encoder.parameters.LONGEST` words.
     """
     module = autoencoder_module(model, device)
     vectors = np.zeros((len(texts), model.dimension), np.float32)

@@ -9,8 +9,8 @@ import torch
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.models.autoencoder import AutoencoderModel
-from phrasetool.neighbours import Neighbour
 from phrasetool.nn.positions import LONGEST
+from phrasetool.phrase_encoder.neighbours import Neighbour
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.reconstruction import encode_texts
 from phrasetool.text_splitting import split_words
@@ -29,7 +29,7 @@ class NearestSentences:
         tick: called with the number of sentences just encoded.
 
     Raises:
-        ValueError: a sentence has more than `phrasetool.encoders.mean_max.parameters.LONGEST` words.
+        ValueError: a sentence has more than `phrasetool.phrase_encoder.parameters.LONGEST` words.
     """
 
     def __init__(

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from phrasetool.encoders.mean.kind import Mean
-from phrasetool.encoders.mean_max.kind import MeanMax
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.encoders.rae.parameters import RaeParameters
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Mean, MeanMax, Rae
+from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.vocabulary import Vocabulary
 from phrasetool_cli.console import spin_briefly
 from tests.tables import TABLES

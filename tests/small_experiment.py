@@ -5,8 +5,8 @@ import random
 
 import numpy as np
 
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
 from tests.decoder_models import SOURCE, TARGET, random_arpa

@@ -11,12 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from phrasetool.encoders import ENCODERS
-from phrasetool.encoders.protocols import EncoderKind
-from phrasetool.models.bilingual import BilingualModel
-from phrasetool.objectives import OBJECTIVES
-from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import option
+from phrasetool.phrase_encoder.encoder import ENCODERS, EncoderKind
+from phrasetool.phrase_encoder.losses import OBJECTIVES, CoTrainingObjective
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests.cli.test_train import pair_lines
 from tests.commands import read, run_inside, write
 

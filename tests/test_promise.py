@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary
 from tests import naive
 from tests.commands import read, run_inside, write

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
 from tests.commands import run_inside, write

@@ -13,7 +13,7 @@ from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
 from phrasetool_cli.command import tell_step
 
 if TYPE_CHECKING:
-    from phrasetool.training.trainer import IterationReport
+    from phrasetool.phrase_encoder.trainer import IterationReport
 
 _INTERVAL = 30.0
 

@@ -9,7 +9,7 @@ from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
 from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 
 
 def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:

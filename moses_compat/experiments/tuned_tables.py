@@ -29,10 +29,10 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.experiments.results import Scoreboard, TunedRuns, annotation_frame
 from phrasetool.experiments.settings import DEV, AnnotationSettings
 from phrasetool.experiments.systems import PruningGrid, PruningSystem
+from phrasetool.phrase_probabilities import SMALLEST_PROBABILITY
 from phrasetool.phrases import FloatArray, Mask
 from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.pruning.sizes import TooSmallError
-from phrasetool.scoring.forced_probabilities import SMALLEST_PROBABILITY
 from phrasetool.smt.tuning.candidates import NBest, Weights
 from phrasetool.smt.tuning.loop import TuningRun, tune
 from phrasetool.smt.tuning.n_best_decoder import NBestDecoder

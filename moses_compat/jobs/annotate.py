@@ -49,11 +49,10 @@ from moses_compat.tables.parser import LineScan
 from moses_compat.tables.plausible import check_plausible
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.models.bilingual import CPU
 from phrasetool.models.fit import ModelFit
+from phrasetool.phrase_encoder.model import CPU
+from phrasetool.phrase_probabilities import candidate_probabilities, forced_probabilities
 from phrasetool.phrases import ByteArray, DoubleArray
-from phrasetool.scoring.candidate_softmax import candidate_probabilities
-from phrasetool.scoring.forced_probabilities import forced_probabilities
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:

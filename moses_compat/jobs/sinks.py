@@ -17,13 +17,13 @@ from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.lines.pair_hashes import HashArray, hash_pairs
 from moses_compat.measures.entry_reader import ReadBlock
 from moses_compat.tables.line_marks import LineMarks
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.decision import Decision
 from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_rows
 from phrasetool.pruning.occurrence_counts import OccurrenceCounts
 from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.statistics import PruneStatistics
-from phrasetool.scoring.scorer import Scores
 from phrasetool.text_splitting import single_spaced
 
 if TYPE_CHECKING:

@@ -74,14 +74,12 @@ def train(
         8
     """
     from phrasetool.nn.device import choose_device
+    from phrasetool.phrase_encoder.settings import TrainingSettings
+    from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
+    from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
     from phrasetool.train.checks import doubting
     from phrasetool.train.data import check_pairs
     from phrasetool.train.run import TrainingRun, check_model_folder
-    from phrasetool.training.fastest_device import choose_training_device
-    from phrasetool.training.fixed_words import with_known_words
-    from phrasetool.training.settings import TrainingSettings
-    from phrasetool.training.start import Start, start_parameters
-    from phrasetool.training.trainer import train_model
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)

@@ -21,8 +21,8 @@ from moses_compat.measures.table_phrases import collect_phrases
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
-from phrasetool.scoring.scorer import Scores
 from phrasetool.text_encoders.encoder_fit import EncoderFit
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_similarities

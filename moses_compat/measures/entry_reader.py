@@ -16,9 +16,9 @@ from moses_compat.measures.similarities import SimilarityReader, SimilaritySourc
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.line_marks import block_without_fields
 from moses_compat.tables.parser import LineScan, TableParser
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
 from phrasetool.pruning.measured_table import MeasuredTable
-from phrasetool.scoring.scorer import Scores
 
 # A raw block, and what belongs to it of each similarity source.
 Item = tuple[RawBlock, Any]

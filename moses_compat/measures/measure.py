@@ -26,6 +26,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
+from phrasetool.phrase_probabilities import forced_probabilities
 from phrasetool.phrases import EntryBlock, Int64Array
 from phrasetool.pruning.composition import Compositions, Losses
 from phrasetool.pruning.measured_table import MeasuredTable
@@ -43,7 +44,6 @@ from phrasetool.pruning.measures import (
     Measure,
     Measures,
 )
-from phrasetool.scoring.forced_probabilities import forced_probabilities
 from phrasetool.watch import Watch
 
 _LARGEST = np.finfo(np.float32).max

@@ -12,8 +12,9 @@ from moses_compat.lines.insert_scores import SCALES, scale_similarities
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser, tokenise
 from phrasetool.errors import DataError
-from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import CLEARLY, Comparison, ModelFit, by_cosine, finding, measure_fit
+from phrasetool.models.fit import CLEARLY, Comparison, ModelFit, finding, measure_fit
+from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse

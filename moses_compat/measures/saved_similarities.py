@@ -20,8 +20,8 @@ from moses_compat.files.arrow import DAMAGED, number_array, numbers_of
 from moses_compat.tables.line_marks import LineMarks
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock
-from phrasetool.scoring.scorer import Scores
 
 SCHEMA_VERSION = "2"
 _SCHEMA = pa.schema(

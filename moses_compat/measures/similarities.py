@@ -17,9 +17,9 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.models.bilingual import CPU, BilingualModel
+from phrasetool.phrase_encoder.model import CPU, BilingualModel
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock
-from phrasetool.scoring.scorer import Scores
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -29,10 +29,10 @@ from phrasetool.experiments.settings import (
     TextPair,
 )
 from phrasetool.experiments.systems import PruningGrid, ways_of
+from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.pruning.measures import PARALLEL, SIGNIFICANCE, SYNTAX
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.training.settings import TrainingSettings
 
 _KNOWN = (
     "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "ladder", "neighbours",

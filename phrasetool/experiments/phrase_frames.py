@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from phrasetool.models.bilingual import BilingualModel
-from phrasetool.neighbours import NearestPhrases
+from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool.phrase_encoder.neighbours import NearestPhrases
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pruning.measures import (
     COUNTS,

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from phrasetool.encoders import ENCODERS
 from phrasetool.experiments.config_table import ConfigTable, asked
 from phrasetool.experiments.systems import PruningGrid
-from phrasetool.objectives import OBJECTIVES
+from phrasetool.phrase_encoder.encoder import ENCODERS
+from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.pruning.measures import FORCED, LOSSES, SIGNIFICANCE, SIMILARITIES, SMOOTHED, USES, Measure
 from phrasetool.pruning.methods import parse_method
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrases import FloatArray, Mask, Phrases
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from phrasetool.scoring.scorer import BilingualScorer
+    from phrasetool.phrase_encoder.scoring import BilingualScorer
     from phrasetool.vocabulary import Vocabulary
 
 Side = Literal["source", "target"]
@@ -114,7 +114,7 @@ class PhraseModel:
 
     def knows(self, phrases: Iterable[str], side: Side) -> Mask:
         """Whether the model knows at least one word of each phrase; bool, shape (N,)."""
-        from phrasetool.scoring.scorer import has_known_word
+        from phrasetool.phrase_encoder.scoring import has_known_word
 
         return has_known_word(self._read(phrases, side))
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.encoders.autoencoders.architecture import TextArchitecture
-from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import SavedModel, model_identity
+from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 

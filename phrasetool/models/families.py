@@ -25,7 +25,7 @@ class ModelFamily:
 _ALL = (
     ModelFamily(
         "brae", "a model of phrase pairs",
-        "phrasetool.models.bilingual:BilingualModel", "phrasetool.training.settings:TrainingSettings",
+        "phrasetool.phrase_encoder.model:BilingualModel", "phrasetool.phrase_encoder.settings:TrainingSettings",
     ),
     ModelFamily(
         "autoencoder", "an autoencoder of one language",

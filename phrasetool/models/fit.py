@@ -11,9 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
-from phrasetool.scoring.cosine import pair_cosines
-from phrasetool.scoring.scorer import BilingualScorer
-from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, chance_to_tell
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
@@ -41,16 +39,6 @@ CLEARLY = 0.3
 # How well pairs fit together, the better the larger: of N sources and M targets it makes a function of two arrays of
 # numbers, int64, of shape (K,) each, that gives an array of shape (K,).
 Comparison: TypeAlias = Callable[[Phrases, Phrases], Callable[[Int64Array, Int64Array], FloatArray]]
-
-
-def by_cosine(scorer: BilingualScorer) -> Comparison:
-    """Compares by the mean of both similarities."""
-
-    def compare(sources: Phrases, targets: Phrases) -> Callable[[Int64Array, Int64Array], FloatArray]:
-        vectors = scorer.encode_sources(sources), scorer.encode_targets(targets)
-        return lambda rows, numbers: np.asarray(pair_cosines(rows, numbers, *vectors).mean(1))
-
-    return compare
 
 
 @dataclass(frozen=True)

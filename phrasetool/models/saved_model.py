@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -22,6 +23,7 @@ from phrasetool.disk.staged_folder import CONFIG, staged
 from phrasetool.errors import ModelError, reason
 from phrasetool.models.families import SAVED
 from phrasetool.options import imported
+from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -229,3 +231,22 @@ def model_identity(
         digest.update(b"\n".join(vocabulary.words))
     digest.update(tail.encode())
     return digest.hexdigest()[:8]
+
+
+def check_arrays(arrays: Mapping[str, FloatArray], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Check that arrays are float32, finite, and of the shapes they should have.
+
+    Args:
+        arrays: by name.
+        shapes: what is expected of each.
+
+    Raises:
+        KeyError: one of them is missing.
+        ValueError: one of them is not; it is named.
+    """
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype != np.float32:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, expected float32 {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds values that are not finite")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask
-from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, chance_to_tell
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Fewer pairs, or fewer different targets, say nothing.

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.scoring.telling_apart import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, chance_to_tell
 from phrasetool.train.data import PhrasePairs
 from phrasetool.translator.network import NeuralTranslator, padded_targets
 from phrasetool.unique_phrases import number_distinct

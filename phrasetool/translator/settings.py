@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 from phrasetool.nn.positions import LONGEST
-from phrasetool.objectives import OBJECTIVES, objective
-from phrasetool.objectives.objective import CoTrainingObjective
 from phrasetool.options import declared_options, option, option_values, registered, require, seed_option
+from phrasetool.phrase_encoder.losses import OBJECTIVES, CoTrainingObjective, objective
 from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 from phrasetool.translator.architecture import CENTRINGS, PRESETS, UNKNOWN_VECTORS, NeuralArchitecture
 

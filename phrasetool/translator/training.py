@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from phrasetool.nn.softmax_output import softmax_cross_entropy
-from phrasetool.objectives.objective import FrozenBatch
+from phrasetool.phrase_encoder.losses import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.train.checks import StartError, guessing
 from phrasetool.train.data import PhrasePairs, length_batches

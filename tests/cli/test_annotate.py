@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.lines.insert_scores import scale_similarities
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters

@@ -10,8 +10,8 @@ import pytest
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from moses_compat.ini.reading import read_moses_ini
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.vocabulary import Vocabulary
 from tests import naive

@@ -12,8 +12,8 @@ import shutil
 import numpy as np
 import pytest
 
-from phrasetool.encoders import ENCODERS
-from phrasetool.objectives import OBJECTIVES
+from phrasetool.phrase_encoder.encoder import ENCODERS
+from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool_cli.train.setting_options import _declarations
 from tests.cli.small_translator import bitext, sentences, vector_file
 from tests.cli.test_every_option import ROOT, Why, options_of
@@ -42,7 +42,7 @@ BASES = {
 }  # fmt: skip
 HF = "--model parallel in/toy.s in/toy.t --encoder hf:in/bert --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --search-units 8 --search-epochs 1 --threads 1 --force"
 TRANSFORMER = f"{BASES['continuous']} --preset transformer --heads 2"
-PRECISION = Why("bfloat16 gives what the processor makes of it", "tests/phrasetool/encoders/test_torch_precision.py")
+PRECISION = Why("bfloat16 gives what the processor makes of it", "tests/phrasetool/nn/test_device.py")
 # Owner -> setting -> a value that changes the parameters; or a pair of command lines.
 ROWS = {
     "brae": {
@@ -62,8 +62,8 @@ ROWS = {
         "unknown_rate": "0.9",
         "vectors": "word2vec",
         "vector_scale": "0.7",
-        "calibration": Why("changes cosines, not parameters", "tests/phrasetool/scoring/test_calibration.py"),
-        "start": Why("of the library alone: `--start` is a model to go on from", "tests/phrasetool/encoders/rae/test_kind.py"),
+        "calibration": Why("changes cosines, not parameters", "tests/phrasetool/phrase_encoder/test_calibration.py"),
+        "start": Why("of the library alone: `--start` is a model to go on from", "tests/phrasetool/phrase_encoder/test_rae_kind.py"),
     },
     "in-batch": {"temperature": "0.2", "smoothing": "0", "correction": "0"},
     "max-margin": {"margin": "0.001", "corruption": "uniform"},

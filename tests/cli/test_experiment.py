@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from moses_compat.engine.laboratory import Laboratory
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests.commands import read, run_inside, run_outside
 from tests.conftest import random_parameters

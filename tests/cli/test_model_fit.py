@@ -9,7 +9,7 @@ import pytest
 import phrasetool
 import phrasetool_cli.demo
 from phrasetool.errors import DataError
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests.commands import read, run_inside, write
 
 DEMO = Path(phrasetool_cli.demo.__file__).parent

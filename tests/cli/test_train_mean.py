@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests.commands import read, run_inside, write
 from tests.text_encoder_folders import MEANINGS, WORDS, table_lines
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phrasetool.models.autoencoder import AutoencoderModel
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from phrasetool.encoders import ENCODERS
-from phrasetool.objectives import OBJECTIVES
+from phrasetool.phrase_encoder.encoder import ENCODERS
+from phrasetool.phrase_encoder.losses import OBJECTIVES
 from tests.commands import clean_environment, run_inside
 
 

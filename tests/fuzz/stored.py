@@ -16,7 +16,7 @@ from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
 from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from phrasetool.disk.packed_values import packed, unpacked
-from phrasetool.scoring.scorer import Scores
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.text_encoders.margins import NORMALISATIONS
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
 from phrasetool.train.checkpoint import load_checkpoint, save_checkpoint

@@ -13,9 +13,9 @@ from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
     from moses_compat.lines.counts import CountTally
-    from phrasetool.models.bilingual import BilingualModel
+    from phrasetool.phrase_encoder.model import BilingualModel
+    from phrasetool.phrase_encoder.start import Start
     from phrasetool.train.data import PhrasePairs
-    from phrasetool.training.start import Start
     from phrasetool_cli.progress import TerminalWatch
 
 # What encoders of phrases are trained with if nothing is said.
@@ -52,12 +52,10 @@ def train_pairs(
     import torch
 
     from phrasetool.nn.device import device_name
+    from phrasetool.phrase_encoder.settings import TrainingSettings
+    from phrasetool.phrase_encoder.start import start_parameters, with_known_words
+    from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
     from phrasetool.train.checks import doubting
-    from phrasetool.training.fastest_device import choose_training_device
-    from phrasetool.training.fixed_words import with_known_words
-    from phrasetool.training.settings import TrainingSettings
-    from phrasetool.training.start import start_parameters
-    from phrasetool.training.trainer import train_model
     from phrasetool_cli.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)
@@ -128,7 +126,7 @@ def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     from moses_compat.corpora.texts import unescaped_sentences
     from moses_compat.files.byte_stream import open_bytes
     from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.training.start import Start, prescribed_settings
+    from phrasetool.phrase_encoder.start import Start, prescribed_settings
 
     given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
              for side in _SIDES}  # fmt: skip

@@ -116,8 +116,8 @@ def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> Neu
 
 def _of_losses(given: Given) -> dict[str, Any]:
     """Options of any loss: which one they are of says `NeuralSettings`."""
-    from phrasetool.objectives import OBJECTIVES
     from phrasetool.options import registered
+    from phrasetool.phrase_encoder.losses import OBJECTIVES
 
     found: dict[str, Any] = {}
     for name in OBJECTIVES:
@@ -174,7 +174,7 @@ def _known_vectors(
 
 def _foreign(which: int, texts: TextPairs, known: Collection[bytes]) -> str | None:
     """Why the known words cannot be meant for a side of some texts; None if they may be."""
-    from phrasetool.training.start import unfit
+    from phrasetool.phrase_encoder.start import unfit
 
     sides: Sequence[Any] = [(texts.sources, texts.source_words), (texts.targets, texts.target_words)]
     return unfit(_SIDES[which], sides[which], sides[1 - which], known)

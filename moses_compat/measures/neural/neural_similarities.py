@@ -15,8 +15,8 @@ from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.errors import DataError
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock
-from phrasetool.scoring.scorer import Scores
 
 
 @dataclass(frozen=True)

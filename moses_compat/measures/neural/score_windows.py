@@ -22,9 +22,9 @@ from moses_compat.measures.neural.opinion_queue import NeuralOpinions, OpinionQu
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from phrasetool.nn.device import one_torch_thread
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Mask
 from phrasetool.pipeline import run
-from phrasetool.scoring.scorer import Scores
 
 if TYPE_CHECKING:
     from moses_compat.measures.neural.score_parts import ScoreParts

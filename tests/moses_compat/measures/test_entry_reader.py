@@ -8,8 +8,8 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.similarities import ColumnSimilarities, SimilarityReader
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.scoring.scorer import Scores
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, FAULTY_LINES, TABLES

@@ -10,7 +10,7 @@ from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
 from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.scoring.scorer import Scores
+from phrasetool.phrase_encoder.scoring import Scores
 from tests.tables import TABLES
 
 

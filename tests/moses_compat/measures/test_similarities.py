@@ -16,11 +16,11 @@ from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarit
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.line_marks import LineMarks
 from phrasetool.errors import DataError
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.decision import Rule
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.scoring.scorer import Scores
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, TABLES

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from phrasetool.disk.packed_values import packed, unpacked
+from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.statistics import PruneStatistics
-from phrasetool.scoring.scorer import Scores
 
 NUMBERS = st.sampled_from([np.int32, np.int64, np.uint8, np.float32, np.float64, np.bool_])
 LEAVES = st.one_of(
@@ -104,7 +104,7 @@ def forged(tree, blobs=b""):
         forged({"object": "phrasetool.errors:first_line", "parts": [1]}),
         forged({"object": "phrasetool.errors:DataError", "parts": [1, 2]}),
         forged({"object": "phrasetool.none:Nothing", "parts": []}),
-        forged({"object": "phrasetool.scoring.scorer:Scores", "parts": []}),
+        forged({"object": "phrasetool.phrase_encoder.scoring:Scores", "parts": []}),
         forged({"set": [1]}), forged({}),
         struct.pack("<Q", 100_000) + b"[" * 100_000,
     ],

@@ -3,7 +3,7 @@ import pytest
 
 from phrasetool.errors import LengthError, ModelError
 from phrasetool.library.models import PhraseModel, load_model
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import KINDS, random_encoder
 from tests.phrasetool.models.test_autoencoder import make

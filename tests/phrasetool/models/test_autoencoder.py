@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from phrasetool.encoders import encoder_kind
 from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
 from phrasetool.errors import ModelError
 from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.saved_model import load_model
+from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.phrases import Phrases
 from phrasetool.reconstruction import encode_texts
 from phrasetool.vocabulary import Vocabulary
@@ -58,7 +58,7 @@ def test_identity_tells_models_apart():
 
 
 def test_the_encoder_of_phrases_gives_the_vectors_of_the_texts():
-    from phrasetool.encoders.mean_max.module import MeanMaxEncoder
+    from phrasetool.phrase_encoder.networks import MeanMaxEncoder
 
     model = make()
     parameters = encoder_kind("mean-max", {"word_units": 4, "heads": 2, "feed_forward": 6}).parameters(

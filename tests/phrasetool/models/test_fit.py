@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phrasetool.encoders.rae.kind import Rae
-from phrasetool.models.bilingual import BilingualModel
-from phrasetool.models.fit import FEWEST, HARDLY_KNOWN, ModelFit, by_cosine, finding, measure_fit
+from phrasetool.models.fit import FEWEST, HARDLY_KNOWN, ModelFit, finding, measure_fit
+from phrasetool.phrase_encoder.kinds import Rae
+from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrases import Phrases
-from phrasetool.scoring.telling_apart import CHANCE
+from phrasetool.ranking import CHANCE
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_parameters
 

@@ -8,12 +8,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from phrasetool.disk.staged_folder import staged
-from phrasetool.encoders.mean_max.kind import MeanMax
-from phrasetool.encoders.rae.kind import Rae
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.autoencoder import AutoencoderModel
-from phrasetool.models.bilingual import BilingualModel
 from phrasetool.models.saved_model import load_model, model_identity
+from phrasetool.phrase_encoder.kinds import MeanMax, Rae
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import random_encoder
 

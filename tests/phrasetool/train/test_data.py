@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from phrasetool.phrases import Phrases
 from phrasetool.train.data import PhrasePairs, check_pairs, frequent_words, in_vocabulary, length_batches, log_shares
 from phrasetool.vocabulary import Vocabulary
-from tests.phrasetool.training.toy_language import vocabulary
+from tests.phrasetool.phrase_encoder.toy_language import vocabulary
 
 
 def test_merging_adds_counts_and_keeps_the_order():

@@ -1,1 +1,0 @@
-"""The gated mean-max attention encoder."""

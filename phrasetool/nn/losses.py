@@ -1,0 +1,185 @@
+"""Loss functions with gradients that are written out: in-batch cross-entropy, and the von Mises-Fisher normaliser.
+
+**The logarithm of the normaliser of a von Mises-Fisher distribution**, for any dimension and concentration:
+
+    log C_d(k) = v log k - d/2 log(2 pi) - log I_v(k),     v = d/2 - 1
+
+I_v(k) overflows for large k and underflows for large v, so its logarithm is taken from the uniform expansion for large
+orders (DLMF 10.41.3; Abramowitz and Stegun 9.7.7).  With s = sqrt(1 + (k/v)^2) and t = 1/s,
+
+    log(k^-v I_v(k)) ~ v (s - log v - log(1 + s)) - 1/2 log(2 pi v) - 1/2 log s + D_1(t)/v + D_2(t)/v^2 + ..
+
+where D_1, D_2, .. are the cumulants of the expansion's U_1, U_2, ..: their sum is the logarithm of 1 + U_1/v + U_2/v^2
++ ..  In this form nothing is singular at k = 0.  For orders below `_LEAST_ORDER`, the expansion is taken at an order
+above it, and the recurrence I_{v-1} = I_{v+1} + (2v/k) I_v, stable in this direction, leads down (DLMF 10.29.1).
+
+The derivative is -I_{v+1}(k) / I_v(k), which is that of the expansion, led down by the same recurrence.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+# Keeps the gradient at a zero vector finite.
+_EPSILON = 1e-6
+
+
+def cosines(transformed: Tensor, other: Tensor) -> Tensor:
+    """Cosine of every phrase of one side, in the other side's space, with every phrase of the other side.
+
+    Args:
+        transformed, other: shape (B, n).
+
+    Returns:
+        shape (B, B); 0 where a vector is zero.
+    """
+    return normalize(transformed, eps=_EPSILON) @ normalize(other, eps=_EPSILON).T
+
+
+def in_batch_cross_entropy(
+    similarities: Tensor,
+    temperature: float = 0.05,
+    smoothing: float = 0.0,
+    log_shares: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Cross-entropy of choosing the partner among the batch, from both ends; row i belongs to column i.
+
+    Args:
+        similarities: between -1 and 1, shape (B, B).
+        temperature: divisor of the similarities.
+        smoothing: share of the target distribution spread evenly over the batch (label smoothing, Szegedy et al. 2016).
+        log_shares: log q of the phrases of the rows and of the columns, shape (B,) each: log of the share of the
+            training pairs that contain the phrase.  They are subtracted from the logits of the candidates (Bengio and
+            Senecal 2008; Yi et al. 2019); None for no correction.
+
+    Returns:
+        The sum of both cross-entropies for each pair, shape (B,).
+    """
+    rows, columns = log_shares or (similarities.new_zeros(len(similarities)),) * 2
+    return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing, rows, columns))  # type: ignore[no-untyped-call]
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """The gradient is written out: it takes a third of the passes over the matrix."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        context: Any,
+        similarities: Tensor,
+        temperature: float,
+        smoothing: float,
+        row_log_shares: Tensor,
+        column_log_shares: Tensor,
+    ) -> Tensor:
+        # Similarities are at most 1, so this shift keeps every exponential in range, and one serves both ends.
+        exponentials = (similarities - 1).div_(temperature).exp_()
+        # exp(s / temperature - log q) of a candidate: columns are the candidates of a row, and the other way round.
+        row_weights, column_weights = (-row_log_shares).exp(), (-column_log_shares).exp()
+        rows, columns = exponentials @ column_weights, row_weights @ exponentials
+        context.save_for_backward(exponentials, rows, columns, row_weights, column_weights)
+        context.temperature, context.smoothing = temperature, smoothing
+        expected = 2 * (1 - smoothing) * (similarities.diagonal() - 1)
+        corrections = (1 - smoothing) * (row_log_shares + column_log_shares)
+        if smoothing:
+            expected = expected + smoothing * (similarities.mean(1) + similarities.mean(0) - 2)
+            corrections = corrections + smoothing * (row_log_shares.mean() + column_log_shares.mean())
+        return rows.log() + columns.log() - expected / temperature + corrections
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        exponentials, rows, columns, row_weights, column_weights = context.saved_tensors
+        scaled = gradient / context.temperature
+        d = torch.outer(scaled / rows, column_weights)
+        d.addr_(row_weights, scaled / columns)
+        d *= exponentials
+        if context.smoothing:
+            even = scaled * (context.smoothing / len(scaled))
+            d -= even[:, None]
+            d -= even
+        d.diagonal().sub_(2 * (1 - context.smoothing) * scaled)
+        return d, None, None, None, None
+
+
+# From here on, four terms err by less than 1e-8.
+_LEAST_ORDER = 24
+# D_1 .. D_4 as {exponent of t: coefficient}.
+_CUMULANTS = (
+    {1: 1 / 8, 3: -5 / 24},
+    {2: 1 / 16, 4: -3 / 8, 6: 5 / 16},
+    {3: 25 / 384, 5: -531 / 640, 7: 221 / 128, 9: -1105 / 1152},
+    {4: 13 / 128, 6: -71 / 32, 8: 531 / 64, 10: -339 / 32, 12: 565 / 128},
+)
+
+
+def log_vmf_normaliser(kappa: Tensor, dimension: int) -> Tensor:
+    """log C_d(k), with the gradient -I_{d/2}(k) / I_{d/2-1}(k).
+
+    Computed in double precision, where value and gradient err by less than 1e-8 (of themselves, or absolutely where
+    they are less than 1).
+
+    Args:
+        kappa: concentrations k, 0 or more, any shape and floating-point type.
+        dimension: d, of the space the unit sphere is in.
+
+    Returns:
+        Of the shape and type of `kappa`.
+
+    Raises:
+        ValueError: the dimension is less than 1.
+    """
+    if dimension < 1:
+        raise ValueError(f"dimension is {dimension}, expected at least 1")
+    return cast(Tensor, _LogNormaliser.apply(kappa, dimension))  # type: ignore[no-untyped-call]
+
+
+class _LogNormaliser(torch.autograd.Function):
+    """The gradient is written out: it comes almost for free beside the value."""
+
+    @staticmethod
+    def forward(context: Any, kappa: Tensor, dimension: int) -> Tensor:  # type: ignore[override]
+        k = kappa.detach().double()
+        order = dimension / 2 - 1
+        steps = max(0, math.ceil(_LEAST_ORDER - order))
+        log_scaled, quotient = _expansion(k, order + steps)
+        squared = k.square()
+        # With G_v = k^-v I_v the recurrence is G_{v-1} = 2v G_v + k^2 G_{v+1}; the quotient is G_{v+1} / G_v.
+        for step in range(steps):
+            factor = squared * quotient + 2 * (order + steps - step)
+            log_scaled = log_scaled + factor.log()
+            quotient = factor.reciprocal()
+        context.save_for_backward((k * quotient).to(kappa.dtype))
+        return (-dimension / 2 * math.log(2 * math.pi) - log_scaled).to(kappa.dtype)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        (ratio,) = context.saved_tensors
+        return -gradient * ratio, None
+
+
+def _expansion(k: Tensor, v: float) -> tuple[Tensor, Tensor]:
+    """log(k^-v I_v(k)) and I_{v+1}(k) / (k I_v(k)) for a large order v."""
+    s = (k / v).square_().add_(1).sqrt_()
+    t = s.reciprocal()
+    coefficients = _coefficients(v)
+    powers = t.unsqueeze(-1).expand(*t.shape, len(coefficients)).cumprod(-1)
+    series, slope = (powers @ coefficients.to(k.device)).unbind(-1)
+    log_scaled = v * (s - (1 + s).log() - math.log(v)) - 0.5 * s.log() + series - 0.5 * math.log(2 * math.pi * v)
+    # d/dk of the line above, over k; ds/dk = k t / v^2 and slope = t d(series)/dt.
+    quotient = (1 + s).reciprocal() / v - (t / v).square() * (slope + 0.5)
+    return log_scaled, quotient
+
+
+@cache
+def _coefficients(v: float) -> Tensor:
+    """Of t^1, t^2, .. in the sum of D_i(t) / v^i, and in t times its derivative by t; shape (12, 2)."""
+    table = torch.zeros(12, 2, dtype=torch.float64)
+    for i, terms in enumerate(_CUMULANTS, 1):
+        for exponent, coefficient in terms.items():
+            table[exponent - 1] += torch.tensor([coefficient, exponent * coefficient], dtype=torch.float64) / v**i
+    return table

@@ -1,0 +1,456 @@
+"""Scoring with the recursive auto-encoder on CPU: kernels of nodes, trees and roots, and the packed parameters.
+
+A *node* is a word or a pair of nodes.  Nodes are interned: the same pair of children is the same node, its vector, its
+reconstruction error and its products with W1 are computed once, however many phrases use it.  Children always have
+smaller numbers than their parents.  Nodes are computed in rounds (all missing candidates of a batch of phrases, then
+one merge in each phrase, and so on), eight at a time, which turns almost all arithmetic into small matrix products.
+
+What a node holds depends on its children alone, and sums are always taken in the same order, so a phrase has the
+same vector to the last bit whatever is encoded beside it.
+
+Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  Phrases are encoded in
+batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third
+of them, and take as long: they would not stay in the processor's cache.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phrasetool.kernels.hashing import home
+from phrasetool.kernels.jit import borrowing_float_kernel, borrowing_kernel, inner_kernel, kernel
+from phrasetool.kernels.prefetching import prefetch
+from phrasetool.phrase_encoder.dense_kernels import (
+    GROUP,
+    affine,
+    pack,
+    pack_bias,
+    project,
+    tanh,
+    total,
+    transform,
+)
+from phrasetool.phrase_encoder.encoder import BatchedEncoder
+from phrasetool.phrase_encoder.parameters import RaeParameters
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+
+# A line of memory, and how many nodes or phrases ahead lines are asked for.
+_LINE = 16
+_AHEAD = 8
+
+_HALF = np.float32(0.5)
+_ZERO = np.float32(0.0)
+
+
+class TreeWeights(NamedTuple):
+    """W1, b1, W2 and b2 as kernels want them.
+
+    Attributes:
+        compose: [W1_left; W1_right], packed.
+        compose_bias: b1.
+        reconstruct, reconstruct_bias: W2 and b2, packed.
+    """
+
+    compose: FloatArray
+    compose_bias: FloatArray
+    reconstruct: FloatArray
+    reconstruct_bias: FloatArray
+
+    @classmethod
+    def packed(cls, w1: FloatArray, b1: FloatArray, w2: FloatArray, b2: FloatArray) -> TreeWeights:
+        """From the matrices and biases of the definition."""
+        n = len(w1)
+        return cls(pack(np.vstack([w1[:, :n], w1[:, n:]])), b1, pack(w2), pack_bias(b2))
+
+
+class ScoringWeights(NamedTuple):
+    """What scoring needs besides.
+
+    Attributes:
+        word_vectors: shape (V, n).
+        word_products: [W1_left v; W1_right v] of each, shape (V, 2n).
+        transform, transform_bias: of the other language's space, packed.
+    """
+
+    word_vectors: FloatArray
+    word_products: FloatArray
+    transform: FloatArray
+    transform_bias: FloatArray
+
+
+class Nodes(NamedTuple):
+    """What is known of the nodes met so far, in arrays with room for more.
+
+    Attributes:
+        vectors: shape (capacity, n).
+        products: [W1_left v; W1_right v] of a vector v, shape (capacity, 2n), where `has_products` is 1.
+        errors: reconstruction errors, shape (capacity,).
+        children: shape (capacity, 2); -1 where the node is a word.
+        has_products: shape (capacity,).
+        slots: the hash table of the pairs.
+        word_nodes: the node of every word of the vocabulary, or -1.
+        state: how many nodes there are, shape (1,).
+    """
+
+    vectors: FloatArray
+    products: FloatArray
+    errors: FloatArray
+    children: Int32Array
+    has_products: npt.NDArray[np.uint8]
+    slots: Int32Array
+    word_nodes: Int32Array
+    state: Int64Array
+
+    @classmethod
+    def with_room(cls, capacity: int, vocabulary: int, n: int) -> Nodes:
+        """No nodes yet."""
+        return cls(
+            vectors=np.empty((capacity, n), np.float32),
+            products=np.empty((capacity, 2 * n), np.float32),
+            errors=np.empty(capacity, np.float32),
+            children=np.empty((capacity, 2), np.int32),
+            has_products=np.zeros(capacity, np.uint8),
+            slots=np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int32),
+            word_nodes=np.full(vocabulary, -1, np.int32),
+            state=np.zeros(1, np.int64),
+        )
+
+    def forget(self) -> None:
+        """Forget all nodes."""
+        self.slots.fill(-1)
+        self.has_products.fill(0)
+        self.word_nodes.fill(-1)
+        self.state[0] = 0
+
+
+@borrowing_float_kernel
+def _parent(left: int, right: int, products: FloatArray, bias: FloatArray, row: int, out: FloatArray) -> None:
+    """Eq. 2 from the products of the children: out[row] = f(left + right + b1)."""
+    n = out.shape[1]
+    for i in range(n):
+        out[row, i] = tanh(products[left, i] + products[right, n + i] + bias[i])
+
+
+@borrowing_float_kernel
+def _prefetch_children(left: int, right: int, products: FloatArray) -> None:
+    """What `_parent` reads of two children."""
+    n = products.shape[1] // 2
+    for i in range(0, n + _LINE, _LINE):
+        prefetch(products, (left, i))
+        prefetch(products, (right, n + i))
+
+
+@borrowing_float_kernel
+def _prefetch_vector(node: int, vectors: FloatArray) -> None:
+    for i in range(0, vectors.shape[1] + _LINE, _LINE):
+        prefetch(vectors, (node, i))
+
+
+@kernel
+def compute_nodes(first: int, last: int, nodes: Nodes, weights: TreeWeights) -> None:
+    """Vectors (Eq. 2) and reconstruction errors (Eq. 3, 4) of the nodes first..last-1 that have children."""
+    vectors, products, errors, children = nodes.vectors, nodes.products, nodes.errors, nodes.children
+    reconstruct, reconstruct_bias, bias = weights.reconstruct, weights.reconstruct_bias, weights.compose_bias
+    n = vectors.shape[1]
+    outputs = reconstruct.shape[1]
+    x = np.zeros((GROUP, n), np.float32)
+    y = np.zeros((GROUP, outputs), np.float32)
+    # The children's vectors one behind the other, padded as their reconstructions are.
+    originals = np.zeros((GROUP, outputs), np.float32)
+    group = np.zeros(GROUP, np.int64)
+    start = first
+    while start < last:
+        used = 0
+        while start < last and used < GROUP:
+            if children[start, 0] >= 0:
+                group[used] = start
+                used += 1
+            later = min(start + _AHEAD, last - 1)
+            if children[later, 0] >= 0:
+                left, right = children[later, 0], children[later, 1]
+                _prefetch_children(left, right, products)
+                _prefetch_vector(left, vectors)
+                _prefetch_vector(right, vectors)
+            start += 1
+        for g in range(used):
+            node = group[g]
+            left, right = children[node, 0], children[node, 1]
+            _parent(left, right, products, bias, g, x)
+            for i in range(n):
+                vectors[node, i] = x[g, i]
+                originals[g, i] = vectors[left, i]
+            for i in range(n):
+                originals[g, n + i] = vectors[right, i]
+        affine(reconstruct, reconstruct_bias, x, y)
+        for g in range(used):
+            for i in range(outputs):
+                d = originals[g, i] - tanh(y[g, i])
+                y[g, i] = d * d
+        for g in range(used):
+            errors[group[g]] = _HALF * total(y, g)
+
+
+@inner_kernel
+def _first_place(left: int, right: int, slots: Int32Array) -> int:
+    """Where the pair is looked for first."""
+    return home(np.uint64(left) << np.uint64(32) | np.uint64(right), len(slots))
+
+
+@borrowing_kernel
+def intern(left: int, right: int, nodes: Nodes) -> int:
+    """The node with these children; a new one is counted and computed later."""
+    slots, children, state = nodes.slots, nodes.children, nodes.state
+    mask = len(slots) - 1
+    place = _first_place(left, right, slots)
+    while True:
+        node = np.int64(slots[place])
+        if node < 0:
+            break
+        if children[node, 0] == left and children[node, 1] == right:
+            return node
+        place = (place + 1) & mask
+    node = state[0]
+    state[0] = node + 1
+    slots[place] = node
+    children[node, 0] = left
+    children[node, 1] = right
+    return node
+
+
+@kernel
+def enter_words(words: Int32Array, word_vectors: FloatArray, word_products: FloatArray, nodes: Nodes) -> Int32Array:
+    """The node of each word; a word met for the first time is copied in (its products too, if they are given)."""
+    children, state, word_nodes = nodes.children, nodes.state, nodes.word_nodes
+    vectors, products, has_products = nodes.vectors, nodes.products, nodes.has_products
+    n = word_vectors.shape[1]
+    items = np.empty(len(words), np.int32)
+    for position in range(len(words)):
+        word = words[position]
+        node = np.int64(word_nodes[word])
+        if node < 0:
+            node = state[0]
+            state[0] = node + 1
+            word_nodes[word] = node
+            children[node, 0] = -1
+            children[node, 1] = -1
+            has_products[node] = 1
+            for i in range(n):
+                vectors[node, i] = word_vectors[word, i]
+            if len(word_products) > 0:
+                for i in range(2 * n):
+                    products[node, i] = word_products[word, i]
+        items[position] = node
+    return items
+
+
+@borrowing_kernel
+def _first_candidates(
+    offsets: Int64Array, items: Int32Array, candidates: Int32Array, active: Int64Array, nodes: Nodes
+) -> int:
+    """Intern the adjacent pairs of every phrase of three words or more; return how many such phrases there are."""
+    slots = nodes.slots
+    count = 0
+    previous, previous_end = np.int64(0), np.int64(0)
+    for i in range(len(offsets) - 1):
+        start, end = offsets[i], offsets[i + 1]
+        if end - start < 3:
+            continue
+        active[count] = i
+        count += 1
+        # Neighbours in a table mostly begin with the same words, so their first pairs are the same.
+        j = start
+        limit = min(end, start + previous_end - previous)
+        while j < limit and items[j] == items[previous + j - start]:
+            j += 1
+        shared = j
+        for j in range(start, shared - 1):
+            candidates[j] = candidates[previous + j - start]
+        for j in range(max(start, shared - 1), end - 1):
+            later = min(j + _AHEAD, len(items) - 2)
+            prefetch(slots, _first_place(items[later], items[later + 1], slots))
+            candidates[j] = intern(items[j], items[j + 1], nodes)
+        previous, previous_end = start, end
+    return count
+
+
+@borrowing_kernel
+def _merge_best(
+    n_active: int,
+    active: Int64Array,
+    best: Int64Array,
+    offsets: Int64Array,
+    lengths: Int64Array,
+    items: Int32Array,
+    candidates: Int32Array,
+    nodes: Nodes,
+) -> int:
+    """Replace the chosen pair of each active phrase by its node; return how many phrases still have three items."""
+    slots = nodes.slots
+    still = 0
+    for a in range(n_active):
+        i = active[a]
+        j = best[a]
+        start = offsets[i]
+        lengths[i] -= 1
+        end = start + lengths[i]
+        items[j] = candidates[j]
+        for m in range(j + 1, end):
+            items[m] = items[m + 1]
+        if lengths[i] > 2:
+            for m in range(j, end - 1):
+                candidates[m] = candidates[m + 1]
+            if j > start:
+                prefetch(slots, _first_place(items[j - 1], items[j], slots))
+            if j < end - 1:
+                prefetch(slots, _first_place(items[j], items[j + 1], slots))
+            active[still] = i
+            best[still] = j
+            still += 1
+    for a in range(still):
+        i, j = active[a], best[a]
+        if j > offsets[i]:
+            candidates[j - 1] = intern(items[j - 1], items[j], nodes)
+        if j < offsets[i] + lengths[i] - 1:
+            candidates[j] = intern(items[j], items[j + 1], nodes)
+    return still
+
+
+@kernel
+def build_trees(
+    offsets: Int64Array, items: Int32Array, computed: int, nodes: Nodes, weights: TreeWeights
+) -> Int64Array:
+    """Merge greedily until every phrase has at most two items; return how many they are.
+
+    `items` holds the word nodes of the phrases and is changed in place; nodes below `computed` are complete.
+    """
+    phrases = len(offsets) - 1
+    lengths = offsets[1:] - offsets[:-1]
+    candidates = np.empty(len(items), np.int32)
+    active = np.empty(phrases, np.int64)
+    best = np.empty(phrases, np.int64)
+    wanted = np.empty(phrases, np.int64)
+    errors, has_products = nodes.errors, nodes.has_products
+    n_active = _first_candidates(offsets, items, candidates, active, nodes)
+    while n_active > 0:
+        compute_nodes(computed, nodes.state[0], nodes, weights)
+        computed = nodes.state[0]
+        n_wanted = 0
+        for a in range(n_active):
+            i = active[a]
+            choice = offsets[i]
+            lowest = errors[candidates[choice]]
+            for j in range(choice + 1, offsets[i] + lengths[i] - 1):
+                error = errors[candidates[j]]
+                if error < lowest:
+                    choice = j
+                    lowest = error
+            best[a] = choice
+            node = candidates[choice]
+            if has_products[node] == 0:
+                has_products[node] = 1
+                wanted[n_wanted] = node
+                n_wanted += 1
+        chosen = wanted[:n_wanted]
+        project(chosen, nodes.vectors, weights.compose, nodes.products, chosen)
+        n_active = _merge_best(n_active, active, best, offsets, lengths, items, candidates, nodes)
+    return lengths
+
+
+@kernel
+def collect_roots(
+    offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes, compose_bias: FloatArray, out: FloatArray
+) -> None:
+    """The root vector of every phrase whose tree has at most two items left; zero for a phrase without words."""
+    vectors, products = nodes.vectors, nodes.products
+    for i in range(len(lengths)):
+        later = min(i + _AHEAD, len(lengths) - 1)
+        if lengths[later] > 1:
+            _prefetch_children(items[offsets[later]], items[offsets[later] + 1], products)
+        start = offsets[i]
+        if lengths[i] == 0:
+            out[i] = _ZERO
+        elif lengths[i] == 1:
+            out[i] = vectors[items[start]]
+        else:
+            _parent(items[start], items[start + 1], products, compose_bias, i, out)
+
+
+@kernel
+def encode_batch(
+    offsets: Int64Array,
+    words: Int32Array,
+    unit: bool,
+    tree: TreeWeights,
+    weights: ScoringWeights,
+    nodes: Nodes,
+    encoded: FloatArray,
+    transformed: FloatArray,
+) -> None:
+    """The vectors of phrases, and what `transform` makes of them; `nodes` has room for theirs."""
+    computed = nodes.state[0]
+    items = enter_words(words, weights.word_vectors, weights.word_products, nodes)
+    lengths = build_trees(offsets, items, computed, nodes, tree)
+    collect_roots(offsets, items, lengths, nodes, tree.compose_bias, encoded)
+    transform(offsets, weights.transform, weights.transform_bias, unit, encoded, transformed)
+
+
+# A phrase of m words needs m nodes for them, m - 1 pairs at first and at most two more after each of m - 3 merges.
+_NODES_OF_WORD = 4
+
+
+class PackedRae:
+    """Parameters laid out for the kernels, with the products W1 x of every vocabulary word.
+
+    Read-only after construction, so any number of encoders (one per thread) can share it.
+    """
+
+    def __init__(self, parameters: RaeParameters) -> None:
+        n = parameters.dimension
+        self.dimension = n
+        word_vectors = np.ascontiguousarray(parameters.word_vectors)
+        self.tree = tree = TreeWeights.packed(
+            parameters.compose, parameters.compose_bias, parameters.reconstruct, parameters.reconstruct_bias
+        )
+        everyone = np.arange(len(word_vectors))
+        word_products = np.empty((len(everyone), 2 * n), np.float32)
+        project(everyone, word_vectors, tree.compose, word_products, everyone)
+        self.weights = ScoringWeights(
+            word_vectors, word_products, pack(parameters.transform), pack_bias(parameters.transform_bias)
+        )
+
+    def encoder(self, node_capacity: int) -> RaeEncoder:
+        """An encoder for one thread; see `RaeEncoder`."""
+        return RaeEncoder(self, node_capacity)
+
+
+class RaeEncoder(BatchedEncoder):
+    """Encodes phrases on CPU.  Not for use by two threads at once; threads share a `PackedRae` instead.
+
+    Args:
+        packed: the parameters.
+        node_capacity: nodes (words and interned pairs) that there is room for, unless one phrase needs more; a node
+            takes about 12 n + 30 bytes.  Less than 2^15 makes batches smaller, which never changes a result.
+    """
+
+    batch_positions = 1 << 13
+
+    def __init__(self, packed: PackedRae, node_capacity: int = 1 << 16) -> None:
+        super().__init__(len(packed.weights.word_vectors), packed.dimension)
+        self.packed = packed
+        self.batch_positions = min(self.batch_positions, max(node_capacity // _NODES_OF_WORD, 1))
+        self._nodes = self._room(self.batch_positions)
+
+    def _room(self, words: int) -> Nodes:
+        return Nodes.with_room(_NODES_OF_WORD * words, len(self.packed.weights.word_vectors), self.packed.dimension)
+
+    def _encode_batch(
+        self, offsets: Int64Array, words: Int32Array, unit: bool, encoded: FloatArray, transformed: FloatArray
+    ) -> None:
+        if _NODES_OF_WORD * len(words) > len(self._nodes.vectors):
+            self._nodes = self._room(len(words))
+        packed = self.packed
+        encode_batch(offsets, words, unit, packed.tree, packed.weights, self._nodes, encoded, transformed)
+        self._nodes.forget()

@@ -1,0 +1,225 @@
+"""Hyper-parameters, with the BRAE paper's values as defaults where the paper has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from phrasetool.options import Options, declared_options, option, option_values, registered, require, seed_option
+from phrasetool.phrase_encoder.encoder import ENCODERS, EncoderKind, encoder_kind
+from phrasetool.phrase_encoder.losses import OBJECTIVES, Objective, objective
+from phrasetool.train.settings import SCHEDULES
+
+OPTIMIZERS = ("adam", "sgd")
+STARTS = ("averaging", "normal")
+VECTORS = ("word2vec", "centred", "random")
+PAIRS = "pairs"
+CALIBRATIONS = (PAIRS, "none")
+# Pairs per update in place of one where each update is a series of calls of torch.
+_TORCH_BATCH = 64
+# Settings that are no number or text.
+_COMPOSED = ("loss_options", "encoder_options")
+
+
+@dataclass(frozen=True)
+class TrainingSettings(Options):
+    """Everything that decides what training does.
+
+    Attributes:
+        loss: one of `OBJECTIVES`.
+        encoder: one of `ENCODERS`.
+        dimension: n.
+        iterations: passes over the pairs at most.
+        patience: with a constant step size, training stops after so many iterations in a row without a new minimum of
+            the joint error, and keeps the parameters that reached the minimum.
+        pretrain_iterations: passes that train each encoder alone first, on its reconstruction error.
+        seed: fixes everything.
+        alpha: weight of the reconstruction error; the semantic error has 1 - alpha (Eq. 10).
+        learning_rate: step size (eta in Eq. 14); see `matrix_steps` for vectors larger than the encoder's default.
+        schedule: `constant`, or `linear`: the step size falls to nothing over the iterations.
+        batch_size: pairs per update.
+        optimizer: `adam`, or `sgd`, where the step of a batch is the sum of the steps of its pairs, and the L2 term of
+            a pair has the vectors of its own words only.
+        lambda_words, lambda_rec, lambda_sem: L2 weights of the word vectors, of the encoder, of the transformation.
+        count_exponent: weight of a pair is its count to the power of this: 0 counts every distinct pair once, 1 every
+            occurrence.
+        unknown_rate: chance that a word seen once in training is read as unknown, which trains the unknown word.
+        vectors: word vectors at the start: `word2vec`; `centred`, the same without their first principal components,
+            so that phrases point in all directions from the start; or `random`.
+        vector_scale: root mean square of a word-vector component at the start.
+        start: `averaging` (a parent is about the mean of its children) or `normal` (the paper's), for encoders that
+            know both.
+        calibration: `pairs`: cosines are calibrated on the training pairs, see `phrasetool.phrase_encoder.scoring`; or
+            `none`.
+        freeze_encoders: only the transformations are trained.
+        loss_options, encoder_options: what the loss and the encoder declare for themselves; defaults are filled in.
+    """
+
+    loss: str = "in-batch"
+    encoder: str = "rae"
+    dimension: int = option(50, "n, the size of a phrase vector.", ge=1)
+    iterations: int = option(
+        25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it).", ge=0
+    )
+    patience: int = option(1, "Iterations without a new minimum before training with a constant step size stops.", ge=1)
+    pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.", ge=0)
+    seed: int = seed_option()
+    alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.", ge=0, le=1)
+    learning_rate: float = option(0.006, "Step size; above the default dimension matrices take smaller steps.", gt=0)
+    schedule: str = option("linear", "constant, or linear: the step size falls to 0.", choices=SCHEDULES)
+    batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.", ge=1)
+    optimizer: str = option("adam", "adam or sgd.", choices=OPTIMIZERS)
+    lambda_words: float = option(0.0, "L2 weight of the word vectors.", ge=0)
+    lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.", ge=0)
+    lambda_sem: float = option(0.0, "L2 weight of the transformations.", ge=0)
+    count_exponent: float = option(0.0, "Exponent of a pair's count in its training weight, from 0 to 1.", ge=0, le=1)
+    unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.", ge=0, le=1)
+    vectors: str = option(
+        "word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.", choices=VECTORS
+    )
+    vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.", gt=0)
+    start: str = option(
+        "averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.", choices=STARTS
+    )
+    calibration: str = option(
+        PAIRS, "Calibrate cosines on the training pairs (pairs), or not (none).", choices=CALIBRATIONS
+    )
+    freeze_encoders: bool = False
+    loss_options: Mapping[str, Any] = field(default_factory=dict)
+    encoder_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "loss_options", option_values(objective(self.loss, self.loss_options)))
+        object.__setattr__(self, "encoder_options", option_values(encoder_kind(self.encoder, self.encoder_options)))
+        if not self.pretrain_iterations:
+            require(self, self.iterations >= 1, "iterations", "at least 1")
+        self.kind.word_dimension(self.dimension)
+        silent = None if self.kind.reconstructs else f"the encoder {self.encoder} does not reconstruct"
+        silent = "frozen encoders do not learn to reconstruct" if self.freeze_encoders else silent
+        for name in ("alpha", "pretrain_iterations") if silent else ():
+            require(self, getattr(self, name) == 0, name, f"0: {silent}")
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The loss with its options."""
+        return objective(self.loss, self.loss_options)
+
+    @property
+    def matrix_steps(self) -> float:
+        """Step size of matrices and biases, as a share of the learning rate.
+
+        Adam moves every weight by as much, whatever the size of its matrix, so that what a matrix gives moves in
+        proportion to its inputs.  Step sizes are chosen at the encoder's default dimension; for larger vectors the
+        steps of matrices fall in proportion, those of word vectors do not (Yang, Hu et al. 2021, "Tensor Programs V",
+        table 3).
+        """
+        usual = int(self.kind.defaults.get("dimension", type(self).dimension))
+        return min(1.0, usual / self.dimension) if self.optimizer == "adam" else 1.0
+
+    @cached_property
+    def kind(self) -> EncoderKind:
+        """The encoder with its options."""
+        return encoder_kind(self.encoder, self.encoder_options)
+
+    @classmethod
+    def for_loss(cls, loss: str, encoder: str = "rae", **changes: Any) -> TrainingSettings:
+        """The defaults of a loss and an encoder, with changes.
+
+        Args:
+            loss: one of `OBJECTIVES`.
+            encoder: one of `ENCODERS`.
+            changes: settings, options of the loss and options of the encoder, all by name; one that is None is ignored.
+
+        Raises:
+            ValueError: an unknown loss, encoder or setting; an option of another loss or encoder; a value out of range;
+                a combination that does not work.
+        """
+        given = {name: value for name, value in changes.items() if value is not None}
+        frozen = bool(given.get("freeze_encoders", False))
+        chosen: dict[str, Any] = preset(loss, encoder, frozen)
+        known = {f.name for f in fields(cls)} - {"loss", "encoder", *_COMPOSED}
+        options = {
+            "loss_options": declared_options(registered(OBJECTIVES, loss, "loss")),
+            "encoder_options": declared_options(registered(ENCODERS, encoder, "encoder")),
+        }
+        for name, value in given.items():
+            owners = [owner for owner, declared in options.items() if name in declared]
+            if not owners and name not in known:
+                raise ValueError(_homeless(name, loss, encoder))
+            for owner in owners:
+                chosen[owner] = {**chosen.get(owner, {}), name: value}
+            if name in known:
+                chosen[name] = value
+        # The compiled updates know neither Adam nor weights of pairs.
+        compiled = given.get("optimizer") != "adam" and not chosen.get("count_exponent")
+        if not compiled and "batch_size" not in given:
+            _enlarge_batches(chosen)
+        return cls(loss=loss, encoder=encoder, **chosen)
+
+    def with_batches_for(self, pairs: int) -> TrainingSettings:
+        """The same with a batch size for so many pairs, unless the loss or the encoder wants one of its own."""
+        wanted = "batch_size" in preset(self.loss, self.encoder)
+        return self if wanted else replace(self, batch_size=batch_size_for(pairs))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `config.json`: all in one table; an option whose name means something else, too, names its owner."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _COMPOSED}
+        for owner, options, others in (
+            ("loss", self.loss_options, self.encoder_options),
+            ("encoder", self.encoder_options, self.loss_options),
+        ):
+            for name, value in options.items():
+                found[f"{owner}_{name}" if name in found or name in others else name] = value
+        return found
+
+
+def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
+    """Settings that a loss and an encoder want different from the general defaults.
+
+    Args:
+        loss: one of `OBJECTIVES`.
+        encoder: one of `ENCODERS`; where both have wishes, its own count.
+        frozen: whether encoders are frozen.
+
+    Raises:
+        ValueError: an unknown loss or encoder.
+    """
+    kind = registered(ENCODERS, encoder, "encoder")
+    wishes = {**registered(OBJECTIVES, loss, "loss").defaults, **kind.defaults}
+    if frozen or not kind.reconstructs:
+        wishes.update(alpha=0.0, pretrain_iterations=0)
+        _enlarge_batches(wishes)
+    return wishes
+
+
+def _enlarge_batches(presets: dict[str, Any]) -> None:
+    """Replace batches of one pair, which only the compiled updates of plain SGD are fast enough for."""
+    if presets.get("batch_size") == 1:
+        presets["batch_size"] = _TORCH_BATCH
+
+
+def _homeless(name: str, loss: str, encoder: str) -> str:
+    """What to say of a name that is no setting and no option of this loss and this encoder."""
+    owners, taken = [], []
+    for what, plural, registry, chosen in (
+        ("loss", "losses", OBJECTIVES, loss),
+        ("encoder", "encoders", ENCODERS, encoder),
+    ):
+        options = {owner: declared_options(registered(registry, owner, what)) for owner in registry}
+        found = [owner for owner in registry if name in options[owner]]
+        if found:
+            owners.append(f"the {what if len(found) == 1 else plural} {', '.join(found)}")
+        taken.append(f"the {what} {chosen} takes {', '.join(options[chosen]) or 'no options'}")
+    belongs = f"{name} belongs to {' and '.join(owners)}" if owners else f"unknown setting {name}"
+    return f"{belongs}; {' and '.join(taken)}"
+
+
+def batch_size_for(pairs: int) -> int:
+    """A batch size that leaves at least some 32 updates in an iteration: a power of two from 32 to 512."""
+    size = 512
+    while size > 32 and pairs < 32 * size:
+        size //= 2
+    return size

@@ -1,0 +1,268 @@
+"""Iterations of training on phrase pairs: co-training and joint training.
+
+Co-training (Zhang et al. 2014, section 3.3.3, step 2) updates each language while the other is frozen.  Joint training
+updates both languages together, in ordinary epochs, on vectors of one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasetool.phrase_encoder.losses import CoTrainingObjective, FrozenBatch, JointObjective, unit_vectors
+from phrasetool.phrase_encoder.rae_sgd_kernels import PartnerVectors
+from phrasetool.phrase_encoder.settings import TrainingSettings
+from phrasetool.phrase_encoder.sides import EncodedPhrases, Sides, parts
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.random_words import replace_words, replace_words_by_frequency
+
+_MEASURE_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """The other language: all its phrases, the same with random words if they are wanted, and the pool of both."""
+
+    true: EncodedPhrases
+    corrupted: EncodedPhrases | None
+    pool: Tensor
+
+    def batch(self, rows: Tensor, rng: np.random.Generator) -> FrozenBatch:
+        """What an objective needs to know for some pairs."""
+        corrupted = self.corrupted.vectors(rows) if self.corrupted else None
+        return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
+
+    def partners(self, order: Int64Array) -> PartnerVectors:
+        """The vectors of all pairs for the compiled updates, in the given order."""
+        assert self.corrupted is not None
+        (true, true_rows), (corrupted, corrupted_rows) = (
+            (phrases.distinct.cpu().numpy(), phrases.index.cpu().numpy()[order])
+            for phrases in (self.true, self.corrupted)
+        )
+        return PartnerVectors(true, true_rows, corrupted, corrupted_rows)
+
+
+class CoTraining:
+    """Iterations with an objective that takes the other language's vectors as they are.
+
+    Args:
+        sides: both languages.
+        settings: of training.
+        objective: what to minimise.
+    """
+
+    def __init__(self, sides: Sides, settings: TrainingSettings, objective: CoTrainingObjective) -> None:
+        self._sides = sides
+        self._alpha = settings.alpha
+        self._objective = objective
+        # Both languages under the current parameters, if an iteration has been done.
+        self._encoded: tuple[EncodedPhrases, EncodedPhrases] | None = None
+
+    def _loss(self, vectors: Tensor, errors: Tensor, which: int, batch: Int64Array, frozen: FrozenBatch) -> Tensor:
+        semantic = self._objective.frozen_losses(self._sides[which].module.transformed(vectors), frozen)
+        weights = self._sides.weights[self._sides[which].rows(batch)]
+        return (weights * (self._alpha * errors + (1 - self._alpha) * semantic)).mean()
+
+    def try_out(self, batch: Int64Array) -> None:
+        """Compute the gradients of a batch, for both languages in turn, and forget them."""
+        for which, side in enumerate(self._sides):
+            vectors, errors = side.forward(batch, side.phrases.select(batch))
+            other = vectors.detach()
+            corrupted = other if self._objective.needs_corrupted else None
+            frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
+            self._loss(vectors, errors, which, batch, frozen).backward()  # type: ignore[no-untyped-call]
+            side.optimizer.zero_grad()
+
+    def errors(self, batch: Int64Array) -> tuple[float, float]:
+        """E_rec and semantic error of a batch under the current parameters, means, both sides added.
+
+        The wrong phrases, where the objective needs some, are those of other pairs.
+        """
+        encoded = [side.measured(batch) for side in self._sides]
+        weights = self._sides.weights[self._sides[0].rows(batch)]
+        losses = 0.0
+        with torch.no_grad():
+            for which, side in enumerate(self._sides):
+                other = encoded[1 - which][0]
+                corrupted = other.roll(1, 0) if self._objective.needs_corrupted else None
+                frozen = FrozenBatch(other, corrupted, unit_vectors(other), np.random.default_rng(0))
+                predicted = side.module.transformed(encoded[which][0])
+                losses += float((weights * self._objective.frozen_losses(predicted, frozen)).mean())
+        return sum(float((weights * errors).mean()) for _, errors in encoded), losses
+
+    def iteration(
+        self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
+    ) -> tuple[float, float]:
+        """Update both languages on all pairs.
+
+        Args:
+            rng: draws random words and the batches.
+            side_rngs: what one language draws on its own.
+            tick: called with the number of pairs just seen.
+
+        Returns:
+            E_rec and semantic error of the whole corpus afterwards, weighted means over the pairs, both sides added.
+        """
+        sides = self._sides
+        bad = None
+        if self._objective.needs_corrupted:
+            replace = replace_words_by_frequency if self._objective.corrupts_by_frequency else replace_words
+            bad = [replace(side.phrases, side.vocabulary_size, rng) for side in sides]
+        inputs = [side.with_unknowns(rng) for side in sides]
+        batches = sides.batches(rng)
+        frozen = self._freeze(bad)
+
+        def update(which: int) -> None:
+            side = sides[which]
+            side.begin(side_rngs[which])
+            if side.compiled and side.compiled.available:
+                order = np.concatenate(batches)
+                partners = frozen[1 - which].partners(order)
+                side.compiled.run(inputs[which].select(order), partners, tick if which == 0 else lambda pairs: None)
+                return
+            for batch, phrases in parts(inputs[which], batches):
+                vectors, errors = side.forward(batch, phrases)
+                other = frozen[1 - which].batch(side.rows(batch), side_rngs[which])
+                side.optimizer.zero_grad()
+                self._loss(vectors, errors, which, batch, other).backward()  # type: ignore[no-untyped-call]
+                side.optimizer.step()
+                if which == 0:
+                    tick(len(batch))
+
+        sides.both(update)
+        self._encoded = None
+        frozen = self._freeze(bad)
+        semantic = sides.both(lambda which: self._measure(which, frozen, side_rngs[which]))
+        weights = sides.weights
+        return float(frozen[0].true.mean_error(weights) + frozen[1].true.mean_error(weights)), sum(semantic)
+
+    def _freeze(self, bad: list[Phrases] | None) -> tuple[_Frozen, _Frozen]:
+        """Both languages under the current parameters."""
+        sides = self._sides
+        encoded = self._encoded or sides.both(lambda which: sides[which].encode_all())
+        self._encoded = encoded
+
+        def freeze(which: int) -> _Frozen:
+            corrupted = sides[which].encode(bad[which]) if bad else None
+            return _Frozen(encoded[which], corrupted, unit_vectors(encoded[which].distinct))
+
+        return sides.both(freeze)
+
+    def _measure(self, which: int, frozen: tuple[_Frozen, _Frozen], rng: np.random.Generator) -> float:
+        """The mean semantic error of one direction over all pairs."""
+        side = self._sides[which]
+        losses = []
+        with torch.no_grad():
+            for first in range(0, len(side.phrases), _MEASURE_AT_ONCE):
+                rows = side.rows(np.arange(first, min(first + _MEASURE_AT_ONCE, len(side.phrases))))
+                predicted = side.module.transformed(frozen[which].true.vectors(rows))
+                losses.append(self._objective.frozen_losses(predicted, frozen[1 - which].batch(rows, rng)))
+        return float((self._sides.weights * torch.cat(losses)).mean())
+
+
+class JointTraining:
+    """Iterations with an objective that sends gradients into both languages.
+
+    Args:
+        sides: both languages.
+        settings: of training.
+        objective: what to minimise.
+    """
+
+    def __init__(self, sides: Sides, settings: TrainingSettings, objective: JointObjective) -> None:
+        self._sides = sides
+        self._alpha = settings.alpha
+        self._objective = objective
+
+    def try_out(self, batch: Int64Array) -> None:
+        """Compute the gradients of a batch, for both languages in turn, and forget them."""
+        for side in self._sides:
+            vectors, errors = side.forward(batch, side.phrases.select(batch))
+            shares = side.log_shares[side.rows(batch)]
+            losses = self._objective.batch_losses(side.module.transformed(vectors), vectors, (shares, shares))
+            (losses.mean() + errors.mean()).backward()  # type: ignore[no-untyped-call]
+            side.optimizer.zero_grad()
+
+    def errors(self, batch: Int64Array) -> tuple[float, float]:
+        """E_rec and semantic error of a batch under the current parameters, means, both sides added."""
+        encoded = [side.measured(batch) for side in self._sides]
+        weights, shares = self._of(batch)
+        losses = 0.0
+        with torch.no_grad():
+            for which, side in enumerate(self._sides):
+                predicted = side.module.transformed(encoded[which][0])
+                own_and_other = shares[which], shares[1 - which]
+                found = self._objective.batch_losses(predicted, encoded[1 - which][0], own_and_other)
+                losses += float((weights * found).mean())
+        return sum(float((weights * errors).mean()) for _, errors in encoded), losses
+
+    def _of(self, batch: Int64Array) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Weights of the pairs of a batch, and log shares of their phrases, source first; shape (B,) each."""
+        source, target = self._sides
+        rows = source.rows(batch)
+        return self._sides.weights[rows], (source.log_shares[rows], target.log_shares[rows])
+
+    def iteration(
+        self, rng: np.random.Generator, side_rngs: tuple[np.random.Generator, ...], tick: Callable[[int], None]
+    ) -> tuple[float, float]:
+        """Update both languages on all pairs.
+
+        Args:
+            rng: draws the batches.
+            side_rngs: what one language draws on its own.
+            tick: called with the number of pairs just seen.
+
+        Returns:
+            E_rec and semantic error, means over the pairs as they were met, both sides added.
+        """
+        inputs = [side.with_unknowns(rng) for side in self._sides]
+        batches = self._sides.batches(rng)
+        for side, side_rng in zip(self._sides, side_rngs, strict=True):
+            side.begin(side_rng)
+        reconstruction = semantic = 0.0
+        for (batch, sources), (_, targets) in zip(*(parts(i, batches) for i in inputs), strict=True):
+            r, e = self._step(batch, (sources, targets))
+            reconstruction += r
+            semantic += e
+            tick(len(batch))
+        pairs = len(self._sides[0].phrases)
+        return reconstruction / pairs, semantic / pairs
+
+    def _step(self, batch: Int64Array, phrases: tuple[Phrases, Phrases]) -> tuple[float, float]:
+        """Update both sides on one batch; the sums of E_rec and of the losses over it.
+
+        The graph is cut at the phrase vectors, so that encoding, the two directions of the objective, and the way back
+        through the encoders each run for both languages at the same time.
+        """
+        sides = self._sides
+        weights, shares = self._of(batch)
+        encoded = sides.both(lambda which: sides[which].forward(batch, phrases[which]))
+
+        def objective(which: int) -> tuple[float, Tensor, Tensor]:
+            own = encoded[which][0].detach().requires_grad_()
+            other = encoded[1 - which][0].detach().requires_grad_()
+            sides[which].optimizer.zero_grad()
+            predicted = sides[which].module.transformed(own)
+            losses = weights * self._objective.batch_losses(predicted, other, (shares[which], shares[1 - which]))
+            ((1 - self._alpha) * losses.mean()).backward()  # type: ignore[no-untyped-call]
+            assert own.grad is not None
+            assert other.grad is not None
+            return float(losses.detach().sum()), own.grad, other.grad
+
+        results = sides.both(objective)
+
+        def back(which: int) -> None:
+            vectors, errors = encoded[which]
+            gradients = (results[which][1] + results[1 - which][2], weights * (self._alpha / len(errors)))
+            # Frozen encoders send no gradient further, and some encoders have no reconstruction errors.
+            roots = [pair for pair in zip((vectors, errors), gradients, strict=True) if pair[0].requires_grad]
+            torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
+            sides[which].optimizer.step()
+
+        sides.both(back)
+        rec = float((weights * (encoded[0][1].detach() + encoded[1][1].detach())).sum())
+        return rec, results[0][0] + results[1][0]

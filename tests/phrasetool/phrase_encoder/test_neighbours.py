@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from phrasetool.errors import PhraseToolError
+from phrasetool.phrase_encoder.neighbours import NearestPhrases, language_of
+from phrasetool.phrases import Phrases
+
+# In the words of the model that tests share: 0 is the unknown word.
+SOURCES = [[1], [1, 2], [2], [1], [3, 4], [], [5, 0], [2, 1]]
+TARGETS = [[2, 1], [1], [0], [4, 4, 4], [1], [6]]
+
+
+@pytest.fixture(scope="module")
+def nearest(model):
+    return NearestPhrases(model, Phrases.from_lists(SOURCES), Phrases.from_lists(TARGETS))
+
+
+def naive(model, words, target, among_target, leave_out):
+    """Phrases without unknown words, each once, with their cosines, the nearest first."""
+    scorer = model.scorer()
+    encode = {False: scorer.encode_sources, True: scorer.encode_targets}
+    wanted = encode[target](Phrases.from_lists([words]))[int(among_target != target)][0]
+    vocabulary = model.target_vocabulary if among_target else model.source_vocabulary
+    found = {}
+    for phrase in TARGETS if among_target else SOURCES:
+        if phrase and 0 not in phrase and not (leave_out and phrase == words):
+            vector = encode[among_target](Phrases.from_lists([phrase]))[0][0]
+            found[vocabulary.phrase(phrase)] = float(vector @ wanted)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+@pytest.mark.parametrize("target", [False, True])
+@pytest.mark.parametrize("words", [[1], [2, 1], [7, 3]])
+def test_the_nearest_of_both_languages(model, nearest, words, target):
+    for count in (1, 3, 50):
+        own, across = nearest.nearest(words, target, count)
+        for found, among, leave_out in ((own, target, True), (across, not target, False)):
+            expected = list(naive(model, words, target, among, leave_out).items())[:count]
+            assert [one.text for one in found] == [text for text, _ in expected]
+            np.testing.assert_allclose([one.similarity for one in found], [cosine for _, cosine in expected], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "side", "language"),
+    [
+        (b"das haus", "auto", "source"),
+        (b"the house das", "auto", "target"),
+        # One word of each.
+        (b"the das", "auto", "source"),
+        (b"the das", "target", "target"),
+        (b"the the das", "source", "source"),
+    ],
+)
+def test_the_language_is_the_one_that_knows_more_words(model, text, side, language):
+    assert language_of(model, text, side) == language
+
+
+@pytest.mark.parametrize(("text", "side", "named"), [("zebra", "auto", "source"), ("das", "target", "target")])
+def test_a_phrase_without_a_known_word_is_refused(model, text, side, named):
+    with pytest.raises(PhraseToolError, match=f"^the model knows no word of '{text}' in the {named} language$"):
+        language_of(model, text.encode(), side)

@@ -1,0 +1,129 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from phrasetool.errors import ModelError
+from phrasetool.models.saved_model import load_model
+from phrasetool.phrase_encoder.trainer import Trainer, train_model
+from phrasetool.train import checkpoint
+from phrasetool.train.run import CHECKPOINT, TrainingRun
+from tests.phrasetool.phrase_encoder.toy_language import (
+    COMBINATIONS,
+    settings,
+    some_of,
+    start,
+    start_of,
+)
+
+# A recursive auto-encoder is pre-trained twice, whatever the loss, and then trained three times.
+STOPS = [
+    *((loss, encoder, 3 if encoder == "rae" else 2) for loss, encoder in COMBINATIONS),
+    ("in-batch", "rae", 1),
+    ("in-batch", "rae", 2),
+    ("in-batch", "mean-max", 1),
+    ("in-batch", "mean-max", 3),
+]
+
+
+@pytest.mark.parametrize(("loss", "encoder", "stop_after"), STOPS)
+def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, stop_after, tmp_path):
+    class StopHere(Exception):
+        pass
+
+    pairs = some_of(pairs, np.arange(150))
+    chosen = settings(loss, encoder, learning_rate=0.02, iterations=3)
+    whole = train_model(pairs, chosen, lambda: start_of(chosen), TrainingRun(tmp_path / "whole"))
+    done = []
+
+    def stop(report):
+        done.append(report)
+        if len(done) == stop_after:
+            raise StopHere
+
+    with pytest.raises(StopHere):
+        train_model(pairs, chosen, lambda: start_of(chosen), TrainingRun(tmp_path / "parts", on_report=stop))
+    assert (tmp_path / "parts" / "checkpoint.safetensors").is_file()
+    resumed = train_model(
+        pairs, chosen, lambda: pytest.fail("must not start anew"), TrainingRun(tmp_path / "parts", resume=True)
+    )
+    assert resumed.identity == whole.identity
+    assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
+    assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
+    assert load_model(tmp_path / "parts").identity == whole.identity
+
+
+@pytest.mark.parametrize(("patience", "left"), [(1, 0), (3, 0), (3, 1)])
+def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(
+    pairs, patience, left, tmp_path, monkeypatch
+):  # fmt: skip
+    swinging = [9, 5, 4, 4.5, 3, 3.5, 3.2, 3.1, 2]
+    monkeypatch.setattr(Trainer, "_joint", lambda self, reconstruction, semantic: swinging[self.iteration])
+    chosen = settings("max-margin", iterations=25, patience=patience, pretrain_iterations=0)
+    history = []
+    whole = train_model(pairs, chosen, start, TrainingRun(tmp_path / "whole", on_report=history.append))
+    errors = [report.joint_error for report in history]
+    assert len(history) < 8
+    assert errors.index(min(errors)) == len(errors) - 1 - patience
+    done = []
+
+    def stop(report):
+        done.append(report)
+        if len(done) == len(history) - left:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_model(pairs, chosen, start, TrainingRun(tmp_path / "parts", on_report=stop))
+    resumed = train_model(
+        pairs, chosen, lambda: pytest.fail("must not start anew"), TrainingRun(tmp_path / "parts", resume=True)
+    )
+    assert resumed.identity == whole.identity
+    best = train_model(
+        pairs, replace(chosen, iterations=len(history) - patience), start, TrainingRun(tmp_path / "best")
+    )
+    assert best.identity == whole.identity
+
+
+def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
+    train_model(pairs, settings("max-margin"), start, TrainingRun(tmp_path))
+    lines = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert [line["phase"] for line in lines[:3]] == ["pretrain", "pretrain", "train"]
+    assert {"phase", "iteration", "reconstruction_error", "semantic_error", "joint_error"} == set(lines[0])
+
+
+def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
+    def stop(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, on_report=stop))
+    with pytest.raises(ModelError, match=r"cannot resume: seed was 1, not 9, learning_rate was 0\.006, not 0\.1; give"):
+        train_model(pairs, settings("in-batch", seed=9, learning_rate=0.1), start, TrainingRun(tmp_path, resume=True))
+    with pytest.raises(ModelError, match="cannot resume: the pairs are other ones; give"):
+        train_model(some_of(pairs, np.arange(9)), settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
+    with pytest.raises(ModelError, match="damaged"):
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path, resume=True))
+    with pytest.raises(ModelError, match="no checkpoint"):
+        train_model(pairs, settings("in-batch"), start, TrainingRun(tmp_path / "nowhere", resume=True))
+
+
+def test_a_killed_save_leaves_nothing_beside_the_checkpoint(tmp_path, monkeypatch):
+    """Safetensors writes to a file of another name in the same folder first."""
+    dead = tmp_path / ".checkpoint-abcd1234"
+    dead.mkdir()
+    (dead / ".tmpXGda6C").touch()
+    folders = []
+
+    def spied(tensors, path, metadata):
+        folders.append(path.parent)
+        save_file(tensors, path, metadata)
+
+    monkeypatch.setattr(checkpoint, "save_file", spied)
+    checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
+    assert folders[0].parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+    assert torch.equal(checkpoint.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))
