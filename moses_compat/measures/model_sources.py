@@ -10,8 +10,8 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
 from phrasetool.errors import ModelError
-from phrasetool.models.bilingual import CPU, BilingualModel
 from phrasetool.models.saved_model import load_model, read_model_config
+from phrasetool.phrase_encoder.model import CPU, BilingualModel
 from phrasetool.translator.architecture import READINGS
 
 # Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from phrasetool.training.trainer import IterationReport
+from phrasetool.phrase_encoder.trainer import IterationReport
 from phrasetool_cli import progress
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
 

@@ -16,7 +16,7 @@ from moses_compat.tables.inspecting.inspect import inspect_table
 from moses_compat.tables.orphans import remove_orphans, table_pairs
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from moses_compat.tables.parser import TableParser
-from phrasetool.models.bilingual import BilingualModel
+from phrasetool.phrase_encoder.model import BilingualModel
 from tests.fuzz.target import Target, Wrong, scratch, written
 from tests.small_experiment import small_model, table_lines
 from tests.tables import TABLES

@@ -16,8 +16,8 @@ from phrasetool_cli.options import default_model, force_option, model_option, qu
 from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
+    from phrasetool.phrase_encoder.neighbours import RetrievalQuality
     from phrasetool.phrases import ByteArray
-    from phrasetool.retrieval import RetrievalQuality
     from phrasetool.train.text_pairs import TextPairs
 
 _EXAMPLE = """\b
@@ -119,8 +119,8 @@ def evaluate_phrases(
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
     from moses_compat.measures.model_fit import FitCheck
-    from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.retrieval import evaluate_pairs
+    from phrasetool.phrase_encoder.model import BilingualModel
+    from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 
     if len(inputs) != 1:
         raise click.UsageError("a model of phrase pairs is measured on one file of phrase pairs")

@@ -16,8 +16,8 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.models.bilingual import BilingualModel
-    from phrasetool.neighbours import Neighbour
+    from phrasetool.phrase_encoder.model import BilingualModel
+    from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.translator.model import NeuralModel
 
@@ -72,8 +72,8 @@ def command(
     vectors are nearest to that of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal
     ones all but the first.
     """
-    from phrasetool.models.bilingual import BilingualModel
     from phrasetool.models.saved_model import load_model
+    from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.translator.model import NeuralModel
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
@@ -108,7 +108,7 @@ def _phrases(
     """Search the phrases of both languages."""
     from moses_compat.corpora.training_pairs import read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.neighbours import NearestPhrases, language_of
+    from phrasetool.phrase_encoder.neighbours import NearestPhrases, language_of
 
     side = language_of(model, text, side)
     file = pairs or model.training.get("pairs_file")
@@ -161,7 +161,7 @@ def nearest_sentences(
 def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bool) -> tuple[dict[str, Any], _Shown]:
     """By the vectors of an encoder of syntax."""
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.neighbours import Neighbour
+    from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.syntax.syntax_neighbours import nearest_by_syntax
 
     with TableProgress("read sentences", 0, quiet) as reading:
@@ -215,7 +215,7 @@ def predicted_words(model: NeuralModel, text: bytes, count: int) -> tuple[dict[s
     Raises:
         PhraseToolError: the sentence has no word or too many, or the translator predicts no vectors.
     """
-    from phrasetool.neighbours import Neighbour
+    from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.phrases import Phrases
     from phrasetool.translator.nearest_words import nearest_words
 

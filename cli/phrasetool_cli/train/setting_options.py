@@ -194,8 +194,8 @@ class TrainCommand(SectionedCommand):
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
         """All parameters: what is to be trained first, those that are declared last."""
-        from phrasetool.encoders import ENCODERS
-        from phrasetool.objectives import OBJECTIVES
+        from phrasetool.phrase_encoder.encoder import ENCODERS
+        from phrasetool.phrase_encoder.losses import OBJECTIVES
 
         own = super().get_params(context)
         taken = frozenset(str(parameter.name) for parameter in own)
@@ -210,9 +210,9 @@ class TrainCommand(SectionedCommand):
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """The flags, and what there is to choose from."""
-        from phrasetool.encoders import ENCODERS
-        from phrasetool.objectives import OBJECTIVES
         from phrasetool.options import registered
+        from phrasetool.phrase_encoder.encoder import ENCODERS
+        from phrasetool.phrase_encoder.losses import OBJECTIVES
 
         flags = super().sections(context)
         first = {_FIRST: flags.pop(_FIRST)}
@@ -293,11 +293,11 @@ def _made_flags(
 def _declarations(encoders: Mapping[str, str], losses: Mapping[str, str]) -> Iterable[tuple[str, _Declared]]:
     from phrasetool.options import declared_options, registered
     from phrasetool.pair_classifier.settings import ParallelSettings
+    from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.syntax.settings import SyntaxSettings
     from phrasetool.tagger.settings import TaggerSettings
     from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-    from phrasetool.training.settings import TrainingSettings
     from phrasetool.translator.settings import NeuralSettings
 
     classes: list[tuple[str, str, type]] = [(_TRAINING, "", TrainingSettings)]
@@ -326,9 +326,9 @@ def _help(name: str, declared: list[_Declared]) -> str:
 
 def _wishes(name: str, general: Any) -> Iterable[str]:
     """Defaults of a setting that losses and encoders want different."""
-    from phrasetool.encoders import ENCODERS
-    from phrasetool.objectives import OBJECTIVES
     from phrasetool.options import registered
+    from phrasetool.phrase_encoder.encoder import ENCODERS
+    from phrasetool.phrase_encoder.losses import OBJECTIVES
 
     for what, registry in (("loss", OBJECTIVES), ("encoder", ENCODERS)):
         for owner in registry:

@@ -16,8 +16,8 @@ from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
+from phrasetool.phrase_encoder.scoring import has_known_word
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
-from phrasetool.scoring.scorer import has_known_word
 from phrasetool.translator.architecture import READINGS
 from phrasetool.translator.model import NeuralModel
 from phrasetool.vocabulary import Vocabulary
