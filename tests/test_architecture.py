@@ -21,9 +21,7 @@ MODULES = sorted(path for room in HOUSE.values() for path in room.rglob("*.py"))
 # Modules of the phrase encoder that scoring, `--help` and `phrasetool compile` need; torch may be missing there.
 TORCH_FREE = (
     "dense_kernels",
-    "encoder",
     "kinds",
-    "losses",
     "mean_kernels",
     "mean_max_kernels",
     "model",

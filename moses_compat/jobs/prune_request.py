@@ -23,7 +23,7 @@ from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.neural.part_folders import parts_beside
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import sorted_name
-from phrasetool.models.bilingual import CPU
+from phrasetool.phrase_encoder.model import CPU
 from phrasetool.pruning.decision import is_paper_s, protects_frequent
 from phrasetool.pruning.measures import (
     COUNTS,
