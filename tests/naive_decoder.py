@@ -75,8 +75,10 @@ class Model:
         )
 
     def isolated(self, entry):
+        # A phrase that begins with <s> is the begin of a sentence.
+        begin = entry.target[:1] == (b"<s>",)
         return self.static(entry) + sum(
-            self.weights[name][0] * LN10 * log10(model, entry.target, begin=False)
+            self.weights[name][0] * LN10 * log10(model, entry.target[begin:], begin=begin)
             for name, model in self.language_models
         )
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_reordering
 from moses_compat.engine.model_lines import (
     MAX_PHRASE_LENGTH,
+    check_option_count,
     flag,
     limited_options,
     lines_by_feature,
@@ -246,7 +247,16 @@ class MosesModel:
 
     def _table(self, entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
         words = np.unique(source.sentences.words).astype(np.int32)
-        return build_table(entries, source.symbols, targets, words)
+        table = build_table(entries, source.symbols, targets, words)
+        if "UnknownWordPenalty" not in self.features.names and table.copies.any():
+            word = targets.words[table.targets.words[table.targets.offsets[table.copies.argmax()]]]
+            raise self.ini.error(
+                "there is no UnknownWordPenalty among the features, and Moses crashes at an unknown word: "
+                f"the text holds {word.decode('utf-8', 'replace')}, which no entry translates alone",
+                self.ini.features[0].line,
+            )
+        check_option_count(self.ini, table, self.search.table_limit)
+        return table
 
     def _with_reordering(
         self, entries: Entries, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None

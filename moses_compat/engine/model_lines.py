@@ -14,8 +14,10 @@ from moses_compat.ini.lines import number as as_number
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.moses_sections import closest
 from moses_compat.ini.tables import BINARY
+from phrasetool.errors import DataError
 from phrasetool.smt.decoder.features import DIGITS, FeatureSet, Vector, numbered
 from phrasetool.smt.decoder.orientation import ReorderingModel
+from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import TableLimit
 from phrasetool.smt.decoder.translator import SearchOptions
 
@@ -203,7 +205,8 @@ def unknown_weight(ini: MosesIni, line: FeatureLine | None) -> float:
 def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
     values = ini.weights.get(line.name)
     if values is None:
-        raise ini.error(f"[weight] has no line {line.name}=", line.line)
+        message = f"[weight] has no line {line.name}=, and Moses would take 1 for every weight; give it one"
+        raise ini.error(message, line.line)
     if len(values) != size:
         raise ini.error(f"{line.name} has {size} features but {len(values)} weights", ini.weight_lines[line.name])
     return values
@@ -229,18 +232,42 @@ def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOption
     if algorithm not in (0, 1):
         raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
     limits = tuple(number_of(ini, table, "table-limit", 20) for table in tables)
-    beam = (ini.sections.get("beam-threshold") or ["1e-5"])[0]
-    try:
-        return SearchOptions(
-            algorithm="cube" if algorithm else "stack",
-            stack_size=ini.number("stack", 200),
-            pop_limit=ini.number("cube-pruning-pop-limit", 1000),
-            beam_threshold=-1.0 if (threshold := as_number(beam)) is None else threshold,
-            distortion_limit=ini.number("distortion-limit", -1),
-            table_limit=limited_options(ini, limits),
-        )
-    except ValueError as error:
-        raise ini.error(f"[stack], [cube-pruning-pop-limit] or [beam-threshold]: {error}") from error
+    distortion_limit = ini.number("distortion-limit", -1)
+    if algorithm and distortion_limit < -1:
+        message = f"{distortion_limit}: Moses finds no translation by cube pruning with it; no limit is -1"
+        raise _value_error(ini, "distortion-limit", message)
+    return SearchOptions(
+        algorithm="cube" if algorithm else "stack",
+        stack_size=_positive(ini, "stack", 200, "keeps all hypotheses, which is not supported; give a large number"),
+        pop_limit=_positive(
+            ini, "cube-pruning-pop-limit", 1000,
+            "makes no hypothesis with 0, and any number of them below; give a large number",
+        ),
+        beam_threshold=_beam_threshold(ini),
+        distortion_limit=distortion_limit,
+        table_limit=limited_options(ini, limits),
+    )  # fmt: skip
+
+
+def _value_error(ini: MosesIni, section: str, message: str) -> DataError:
+    return ini.error(f"[{section}] {message}", ini.section_lines[section][0])
+
+
+def _positive(ini: MosesIni, section: str, default: int, otherwise: str) -> int:
+    """The number of a section, 1 or more; `otherwise` says what Moses does with less."""
+    number = ini.number(section, default)
+    if number < 1:
+        raise _value_error(ini, section, f"{number}: expected 1 or more; Moses {otherwise}")
+    return number
+
+
+def _beam_threshold(ini: MosesIni) -> float:
+    values = ini.sections.get("beam-threshold") or ["1e-5"]
+    threshold = as_number(values[0])
+    if threshold is None or not 0 <= threshold < 1:
+        message = f"{values[0]}: expected 0 or more and less than 1; with others Moses empties full stacks"
+        raise _value_error(ini, "beam-threshold", message)
+    return threshold
 
 
 def limited_options(ini: MosesIni, limits: tuple[int, ...]) -> TableLimit:
@@ -258,6 +285,31 @@ def limited_options(ini: MosesIni, limits: tuple[int, ...]) -> TableLimit:
         where = ini.section_lines["max-trans-opt-per-coverage"][0]
         raise ini.error(f"[max-trans-opt-per-coverage] {most} is not supported with several phrase tables", where)
     return limits[0] if len(set(limits)) == 1 else limits
+
+
+def check_option_count(ini: MosesIni, table: TranslationTable, limit: TableLimit) -> None:
+    """Refuse a source phrase that several tables without limits give more options than Moses takes from all together.
+
+    Raises:
+        DataError: Moses would take the best of them.
+    """
+    most = ini.number("max-trans-opt-per-coverage", MAX_OPTIONS)
+    count = int(table.tables.max(initial=0)) + 1
+    limits = np.array([size or len(table) for size in ((limit,) * count if isinstance(limit, int) else limit)])
+    if count == 1 or most <= 0 or limits.sum() <= most:
+        return
+    sources = table.entry_sources.astype(np.int64)
+    by_table = np.bincount(sources * count + table.tables, minlength=count * (len(table.first) - 1))
+    options = np.minimum(by_table.reshape(-1, count), limits[:count]).sum(axis=1)
+    if options.max(initial=0) > most:
+        source = int(options.argmax())
+        words = table.index.words[table.index.offsets[source] : table.index.offsets[source + 1]]
+        raise ini.error(
+            f"{options[source]:,} options for {table.source_symbols.join(words).decode('utf-8', 'replace')!r} from "
+            f"several phrase tables; Moses takes the best {most:,} of them ([max-trans-opt-per-coverage]), which is "
+            "not supported: give the tables a table-limit",
+            next(line.line for line in ini.features if line.kind == "PhraseDictionaryMemory"),
+        )
 
 
 def max_phrase_length(ini: MosesIni) -> int:

@@ -16,7 +16,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.language_model.ngrams import LN10
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, LN10
 from phrasetool.smt.language_model.target_model import TargetModel
 from phrasetool.unique_phrases import number_distinct
 
@@ -124,9 +124,18 @@ class WordScores:
 
 
 def score_targets(table: TranslationTable, model: TargetModel) -> WordScores:
-    """Score all targets of a table without context."""
+    """Score all targets of a table without context.
+
+    As in Moses, a target that begins with `<s>` is scored as the begin of a sentence: its first word costs nothing.
+    """
     ids = model.ids(table.target_symbols.words)[table.targets.words]
-    return WordScores(ids, model.isolated(Phrases(table.targets.offsets, ids)))
+    isolated = model.isolated(Phrases(table.targets.offsets, ids))
+    begin = model.ids([BEGIN_WORD])
+    starts = table.targets.offsets[:-1][table.targets.lengths > 0]
+    begins = np.flatnonzero(table.targets.lengths > 0)[ids[starts] == begin[0]]
+    if len(begins):
+        isolated[begins] -= model.isolated(Phrases(np.array([0, 1]), begin))
+    return WordScores(ids, isolated)
 
 
 def prepare_options(

@@ -27,6 +27,11 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
         (b"a\n <SEG id=1> b </seg>\n", "f:2: <SEG is markup to Moses"),
         (b'a <dlt type="x"/> b\n', "f:1: <dlt is markup to Moses"),
         (b"a\n*EPS* b\n", r"f:2: \*EPS\* is no word to Moses"),
+        (
+            b"a [ x ] [y\nb [x]\n",
+            r"f:2: the word \[x\] stands in brackets, and Moses stops at it; write the brackets as &",
+        ),
+        (b"[]\n", r"f:1: the word \[\] stands in brackets"),
         (b"a|b|c|d|e\n", r"f:1: the word a\|b\|c\|d\|e has more than 4 factors; Moses stops at it"),
     ],
 )

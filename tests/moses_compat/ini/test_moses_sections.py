@@ -41,6 +41,14 @@ SETTINGS = [
     ("refused", moses_settings.with_section("early-distortion-cost", "1")),
     ("refused", moses_settings.with_section("report-segmentation", "false")),
     ("refused", moses_settings.with_section("decoding-graph-backoff", "1")),
+    ("refused", moses_settings.with_section("stack", "0")),
+    ("refused", moses_settings.with_section("beam-threshold", "-1", "[stack]", "2")),
+    ("refused", moses_settings.with_section("beam-threshold", "1", "[stack]", "1")),
+    ("refused", moses_settings.with_section("search-algorithm", "1", "[cube-pruning-pop-limit]", "0")),
+    ("refused", moses_settings.with_section("distortion-limit", "-2", "[search-algorithm]", "1")),
+    ("refused", moses_settings.INI.replace("Distortion0= 0.1\n", "")),
+    ("both stop", moses_settings.INI.replace("UnknownWordPenalty\n", "").replace("UnknownWordPenalty0= 1\n", "")),
+    ("same", moses_settings.INI.replace("UnknownWordPenalty0= 1\n", "")),
     ("both stop", moses_settings.with_section("inputtype", "1")),
     ("both stop", moses_settings.with_section("distorsion-limit", "0")),
     ("both stop", moses_settings.with_section("ttable-limit", "1")),
@@ -60,6 +68,37 @@ def test_a_real_moses_has_the_same_or_the_setting_is_refused(model, moses, expec
     assert moses_settings.verdict(theirs, ours) == expected
     if ours.lines is None:
         assert re.match(r"phrasetool: ours.ini:\d+: ", ours.message)
+
+
+SENTENCE_BEGINS = "a <s> b\nc <s> d b a\n<s> a c b\nb c <s> d\nd , <s> c a b\n<s> <s> a\n"
+
+
+@pytest.mark.requires_moses
+@pytest.mark.parametrize("pops", ["2", "5", "1000"])
+def test_a_word_that_begins_sentences_is_estimated_as_by_moses(moses, monkeypatch, tmp_path, pops):
+    """Its estimate decides when it is translated: cube pruning puts it last, although that is worse."""
+    moses_settings.write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text(SENTENCE_BEGINS)
+    ini = moses_settings.with_section("search-algorithm", "1", "[cube-pruning-pop-limit]", pops)
+    theirs, ours = moses_settings.of_moses(moses(), ini), moses_settings.of_ours(ini)
+    assert moses_settings.verdict(theirs, ours) == "same"
+
+
+def test_more_options_of_several_tables_than_moses_takes_are_refused(monkeypatch, tmp_path):
+    moses_settings.write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "second").write_text(
+        "".join(f"a ||| v{i} ||| 0.5 0.5 ||| 0-0 ||| 1 1 1 ||| |||\n" for i in range(4999))
+    )
+    second = "PhraseDictionaryMemory name=TM2 num-features=2 path=second input-factor=0 output-factor=0 table-limit=0\n"
+    ini = moses_settings.INI.replace("0 T 0\n", "0 T 0\n1 T 1\n").replace("KENLM", second + "KENLM")
+    ini = ini.replace("TM= 0.3 0.4\n", "TM= 0.3 0.4\nTM2= 0.3 0.4\n")
+    assert re.match(
+        r"phrasetool: ours.ini:14: 5,002 options for 'a' from several phrase tables; Moses takes the best 5,000",
+        moses_settings.of_ours(ini).message,
+    )
+    assert moses_settings.of_ours(ini.replace("table-limit=0", "table-limit=20")).lines
 
 
 @pytest.mark.requires_moses
