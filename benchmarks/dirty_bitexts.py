@@ -30,8 +30,7 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.experiments.config import read_experiment_config
 from phrasetool.experiments.settings import ExperimentConfig
 from phrasetool.experiments.systems import PruningSystem
-from phrasetool.pair_classifier.containment import containment_negatives
-from phrasetool.pair_classifier.known_translations import KnownTranslations
+from phrasetool.pair_classifier.labelled_pairs import KnownTranslations, containment_negatives
 from phrasetool.phrases import Phrases
 
 RESULTS = ROOT / "benchmarks" / "results" / "dirty_bitexts"

@@ -33,7 +33,7 @@ from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.pair_classifier.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
 from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.pair_quality import best_quality, probabilities_of
+from phrasetool.pair_classifier.quality import best_quality, probabilities_of
 from phrasetool.pair_classifier.settings import ParallelSettings
 from phrasetool.pair_classifier.training import train_parallel
 from phrasetool.phrases import DoubleArray, Int64Array

@@ -29,10 +29,10 @@ from phrasetool.smt.tuning.reranking import first_lines, oracle
 from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.beam import translate
+from phrasetool.translator.decoding import translate
 from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.network import target_table
 from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.target_vectors import target_table
 from phrasetool.translator.training import train_neural
 
 N_BEST = 100

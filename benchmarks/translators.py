@@ -37,11 +37,10 @@ from phrasetool.smt.evaluation.bootstrap import sentence_statistics
 from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.beam import translate, without_repetitions, written
+from phrasetool.translator.decoding import translate, without_repetitions, written
 from phrasetool.translator.model import NeuralModel
-from phrasetool.translator.network import padded_targets
+from phrasetool.translator.network import padded_targets, target_table
 from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.target_vectors import target_table
 from phrasetool.translator.training import NeuralReport, train_neural
 
 RUNS = StoredStudy("translators")

@@ -3,9 +3,9 @@
 import numpy as np
 
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.architecture import NeuralArchitecture
 from phrasetool.translator.model import NeuralModel
 from phrasetool.translator.network import NeuralTranslator
+from phrasetool.translator.settings import NeuralArchitecture
 from phrasetool.vocabulary import Vocabulary
 
 ARCHITECTURE = NeuralArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
@@ -39,8 +39,8 @@ def learnt_model(source_words, target_words, sentences, folder):
     """
     from phrasetool.phrases import Phrases
     from phrasetool.train.data import PhrasePairs
+    from phrasetool.translator.network import target_table
     from phrasetool.translator.settings import NeuralSettings
-    from phrasetool.translator.target_vectors import target_table
     from phrasetool.translator.training import train_neural
 
     vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]

@@ -5,13 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.pair_classifier.architecture import SiameseArchitecture
-from phrasetool.pair_classifier.classifier import SiameseClassifier
-from phrasetool.pair_classifier.lexicon import known_parts
+from phrasetool.pair_classifier.inputs import WordSides, known_parts, random_vectors
 from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.network import SiameseNetwork
-from phrasetool.pair_classifier.token_inputs import WordSides
-from phrasetool.pair_classifier.word_inputs import random_vectors
+from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork
+from phrasetool.pair_classifier.settings import SiameseArchitecture
 from phrasetool.phrases import Phrases
 from phrasetool.train.run import TrainingRun
 from phrasetool.train.text_pairs import TextPairs

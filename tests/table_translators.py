@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from phrasetool.translator.architecture import NeuralArchitecture
 from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.settings import NeuralArchitecture
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 

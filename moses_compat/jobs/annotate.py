@@ -300,7 +300,7 @@ class AnnotateRequest:
         scale: how a similarity is written; see `insert_scores`.
         edit: what happens to a moses.ini, if anything.
         scan: how the table is read.
-        reading: how translators score pairs, see `phrasetool.translator.likelihood`.
+        reading: how translators score pairs, see `phrasetool.translator.decoding`.
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
         resume: whether to keep what is finished beside the output, and to go on from what is there.
         likelihood: which columns of encoders of syntax; the cosine alone if None.

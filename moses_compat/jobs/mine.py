@@ -24,7 +24,7 @@ from phrasetool.bitext.neighbour_margins import Candidates, candidates
 from phrasetool.bitext.one_to_one import best_of_both, retrieve
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.pair_classifier.pair_encoder import ClassifiedPairs, PairEncoder, PairModel, without_length
+from phrasetool.pair_classifier.bitext_scores import ClassifiedPairs, PairEncoder, PairModel, without_length
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoredPhrases, StoreKind, VectorStore
 from phrasetool.text_splitting import single_spaced, split_lines, split_words

@@ -92,7 +92,7 @@ class PruneRequest:
         model_folder: folder of the model that similarities come from.
         more_models: folders of a translator of the other direction, if the model is a translator; and of models that
             other criteria of the method need.
-        reading: how translators score pairs, see `phrasetool.translator.likelihood`.
+        reading: how translators score pairs, see `phrasetool.translator.decoding`.
         encoder: a sentence encoder that similarities come from, in place of a model.
         scores: a file of similarities: read if it exists, else written.
         columns, scale: positions of two score columns that hold similarities, from 0, and their scale.

@@ -97,7 +97,7 @@ class DirectedModel:
         self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = NOBODY
     ) -> DoubleArray:
         """log p of each hypothesis of a sentence, or of the sentence; see `list_scores`."""
-        from phrasetool.translator.list_scores import list_scores
+        from phrasetool.translator.decoding import list_scores
 
         with watch.items(f"scoring with {self.folder}", len(np.unique(sentences)), "sentence") as tick:
             return list_scores(

@@ -12,7 +12,7 @@ from moses_compat.measures.similarities import ModelSimilarities, SimilaritySour
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model, read_model_config
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
-from phrasetool.translator.architecture import READINGS
+from phrasetool.translator.settings import READINGS
 
 # Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
 _SIMILARITIES, _SCORES = 2, 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import ModelError
+from phrasetool.models.fit import ModelFit, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
-from phrasetool.pair_classifier.architecture import SiameseArchitecture
+from phrasetool.pair_classifier.settings import SiameseArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.sentences import read_words, sentence_lengths
 from phrasetool.text_encoders.text_encoder import SIDES, Side
-from phrasetool.vocabulary import Vocabulary
+from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
-    from phrasetool.pair_classifier.classifier import SiameseClassifier
-    from phrasetool.pair_classifier.folder_inputs import FolderInputs
-    from phrasetool.pair_classifier.search_vectors import SearchVectors
+    from phrasetool.pair_classifier.network import SearchVectors, SiameseClassifier
+    from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+
 
 # Of models that read words: what words are known, and what parts of words.
 _VOCABULARIES = ("source.vocab", "target.vocab", "source.parts", "target.parts")
@@ -84,9 +85,8 @@ class ParallelModel(SavedModel):
         Raises:
             ModelError: the arrays do not fit the architecture.
         """
-        from phrasetool.pair_classifier.classifier import SiameseClassifier, input_arrays, network_arrays
-        from phrasetool.pair_classifier.network import SiameseNetwork
-        from phrasetool.pair_classifier.token_inputs import WordSides
+        from phrasetool.pair_classifier.inputs import WordSides
+        from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork, input_arrays, network_arrays
 
         try:
             network = SiameseNetwork.from_arrays(self.architecture, network_arrays(self.arrays))
@@ -113,7 +113,7 @@ class ParallelModel(SavedModel):
         """
         if SEARCH_VECTORS not in self.arrays:
             return None
-        from phrasetool.pair_classifier.search_vectors import SearchVectors
+        from phrasetool.pair_classifier.network import SearchVectors
 
         try:
             return SearchVectors(self.arrays[SEARCH_VECTORS])
@@ -247,10 +247,58 @@ class ParallelModel(SavedModel):
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         encoder, vocabularies = None, []
         if architecture.inputs == "folder":
-            from phrasetool.pair_classifier.folder_inputs import FolderInputs
+            from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
 
             encoder = FolderInputs(folder / ENCODER, architecture.layer, architecture.tuned)
         else:
             vocabularies = [Vocabulary.load(folder / file) for file in _VOCABULARIES]
         training = config.get("training", {})
         return cls(vocabularies, architecture, weights, temperature, thresholds, training, encoder)
+
+
+def fit_of_pairs(
+    model: ParallelModel, sources: Sequence[bytes], targets: Sequence[bytes], swapped: bool = False,
+    sentences: bool = True,
+) -> ModelFit:  # fmt: skip
+    """How well a classifier fits pairs, see `measure_fit`.
+
+    A model that reads pieces knows every word; then the AUC alone says something.
+
+    Args:
+        model: any.
+        sources, targets: N sentences or phrases each, words between spaces.
+        swapped: measure how well it would fit if source and target were swapped.
+        sentences: these are sentences, not phrases: a word on both sides does not make them alike.
+    """
+    texts = (targets, sources) if swapped else (sources, targets)
+    sides, vocabularies = [], []
+    for which, lines in enumerate(texts):
+        phrases, words = read_words(lines)
+        vocabulary = model.vocabularies[which] if model.vocabularies else _vocabulary(words)
+        known = {word: number for number, word in enumerate(vocabulary.words)}
+        ids = np.array([known.get(word, UNKNOWN) for word in words], np.int32)
+        sides.append(Phrases(phrases.offsets, ids[phrases.words] if words else phrases.words))
+        vocabularies.append(vocabulary)
+    source, target = vocabularies
+
+    def compare(some: Phrases, others: Phrases) -> Callable[[Int64Array, Int64Array], FloatArray]:
+        vectors = [_encode(model, some, source, SIDES[0]), _encode(model, others, target, SIDES[1])]
+
+        def fits(rows: Int64Array, numbers: Int64Array) -> FloatArray:
+            found = model.classify(vectors[0][rows], some.lengths[rows], vectors[1][numbers], others.lengths[numbers])
+            return found.astype(np.float32)
+
+        return fits
+
+    return measure_fit(compare, (sides[0], sides[1]), (source, target), texts, shared=sentences)
+
+
+def _vocabulary(words: Sequence[bytes]) -> Vocabulary:
+    return Vocabulary([UNKNOWN_WORD, *(word for word in words if word != UNKNOWN_WORD)])
+
+
+def _encode(model: ParallelModel, phrases: Phrases, vocabulary: Vocabulary, side: Side) -> FloatArray:
+    """The vectors of phrases in ids of a vocabulary; of its words those are looked up that are there."""
+    used, places = np.unique(phrases.words, return_inverse=True)
+    words = [vocabulary.words[number] for number in used.tolist()]
+    return model.encode_texts(Phrases(phrases.offsets, places.astype(np.int32)), words, side)

@@ -1,32 +1,404 @@
-"""From sentence pairs to a saved classifier: training, calibration, threshold."""
+"""Train a classifier of sentence pairs and save it.
+
+`train_parallel` makes a classifier with initial values (`fresh_classifier`), trains it (`ParallelTrainer`), calibrates
+it, and trains the vectors that sentences are searched by (`SearchTrainer`).  Each sentence of a batch is encoded once;
+its wrong targets are those of others in the batch, and some that contain the right target or are a part of it.  On a
+CPU a seed fixes the weights for a given number of threads.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from phrasetool.pair_classifier.classifier_trainer import ParallelTrainer
-from phrasetool.pair_classifier.fresh_classifier import FreshClassifier, fresh_classifier
-from phrasetool.pair_classifier.labelled_pairs import encoded_logits
+from phrasetool.embeddings.initial import initial_vectors
+from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.pair_classifier.inputs import SOURCE, TARGET, WordSides, known_parts, random_vectors
+from phrasetool.pair_classifier.labelled_pairs import (
+    KnownTranslations,
+    batch_negatives,
+    contained_pairs,
+    containment_negatives,
+    encoded_logits,
+    epoch_batches,
+    random_pairs,
+)
 from phrasetool.pair_classifier.model import SEARCH_VECTORS, ParallelModel
-from phrasetool.pair_classifier.pair_quality import (
+from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork, lexicon_units, sentence_units, summed
+from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+from phrasetool.pair_classifier.quality import (
+    area_under_curve,
     best_quality,
     calibrated_temperature,
     calibration_error,
     probabilities_of,
     quality_at,
 )
-from phrasetool.pair_classifier.search_trainer import BUCKETS, SearchTrainer
-from phrasetool.pair_classifier.settings import ParallelSettings
-from phrasetool.train.checks import DivergedError
-from phrasetool.train.loop import train_epochs
+from phrasetool.pair_classifier.settings import WORD2VEC, ParallelSettings, SiameseArchitecture
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.text_encoders.text_encoder import SIDES
+from phrasetool.train.checks import DivergedError, StartError
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import CHECKPOINT, TrainingRun
-from phrasetool.train.text_pairs import TextPairs
+from phrasetool.train.text_pairs import TextPairs, source_vocabulary, target_vocabulary
+from phrasetool.vocabulary import Vocabulary
+
+# Size of the components of word2vec's vectors, as that of random ones.
+_WORD_VECTOR_SCALE = 0.1
+
+
+@dataclass(frozen=True)
+class FreshClassifier:
+    """What training starts from.
+
+    Attributes:
+        vocabularies: words of source and target, parts of words of source and target; none with an encoder.
+        encoder: that reads pieces; None for words.
+        architecture: which classifier.
+        classifier: with initial values.
+    """
+
+    vocabularies: list[Vocabulary]
+    encoder: FolderInputs | None
+    architecture: SiameseArchitecture
+    classifier: SiameseClassifier
+
+
+def fresh_classifier(pairs: TextPairs, settings: ParallelSettings) -> FreshClassifier:
+    """A classifier for the words, or with the encoder, that the settings name.
+
+    Args:
+        pairs: whose words and parts of words it is to know.
+        settings: how it is trained.
+
+    Raises:
+        ModelError: the encoder's folder is refused; it says why.
+    """
+    encoder: FolderInputs | None = None
+    vocabularies: list[Vocabulary] = []
+    inputs: Any
+    if settings.folder is not None:
+        inputs = encoder = FolderInputs(Path(settings.folder), settings.layer, settings.tuned, settings.precision)
+        architecture = settings.architecture(encoder.width)
+    else:
+        architecture = settings.architecture()
+        limits = settings.min_count, settings.vocabulary_size
+        words = source_vocabulary(pairs, *limits), target_vocabulary(pairs, *limits)
+        seen = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
+        parts = [known_parts(_used(*side), settings.characters, settings.parts) for side in seen]
+        vocabularies = [*words, *parts]
+        arrays = _start(pairs, settings, vocabularies)
+        inputs = WordSides(words, (parts[0], parts[1]), settings.characters, arrays, settings.hidden_words)
+    network = SiameseNetwork(architecture, settings.seed, settings.dropout, settings.output_dropout)
+    return FreshClassifier(vocabularies, encoder, architecture, SiameseClassifier(inputs, network))
+
+
+def _used(texts: Phrases, words: Any) -> list[bytes]:
+    """The words that occur."""
+    return [words[i] for i in np.unique(texts.words)]
+
+
+def _start(pairs: TextPairs, settings: ParallelSettings, vocabularies: list[Vocabulary]) -> dict[str, FloatArray]:
+    """Vectors of words and parts to start from."""
+    rng = np.random.default_rng([settings.seed, 5])
+    units = settings.sizes["word_units"]
+    found = {}
+    names = [f"{side}.{what}" for what in ("words", "parts") for side in SIDES]
+    for name, vocabulary in zip(names, vocabularies, strict=True):
+        found[name] = random_vectors(rng, len(vocabulary), units)
+    if settings.encoder == WORD2VEC:
+        sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
+        for name, vocabulary, (texts, words) in zip(names, vocabularies, sides, strict=False):
+            known = train_word2vec(([words[i] for i in text] for text in texts), units, settings.seed)
+            found[name] = initial_vectors(vocabulary, known, units, _WORD_VECTOR_SCALE, rng)
+    return found
+
+
+def parallel_loss(logits: Tensor, parallel: Tensor) -> Tensor:
+    """Binary cross-entropy, the mean over K pairs: -log p of parallel ones, -log(1 - p) of others.
+
+    Equation 8 of Mao et al. (2021) is misprinted; this is what it must mean.
+
+    Args:
+        logits: shape (K,).
+        parallel: 1 or 0, shape (K,).
+    """
+    return functional.binary_cross_entropy_with_logits(logits, parallel)
+
+
+def contrast_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
+    """In-batch cross-entropy of cosines, the mean of both directions.
+
+    A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
+    is no metric; with this loss sentence vectors are, so that the nearest can be searched for.
+
+    Args:
+        sources, targets: vectors of B pairs, shape (B, n).
+        translations: which targets are translations of which sources, bool, shape (B, B), the diagonal among them;
+            those beside the diagonal are left out.
+        temperature: cosines are divided by it.
+    """
+    cosines = functional.normalize(sources, dim=1) @ functional.normalize(targets, dim=1).T
+    rows = torch.arange(len(sources), device=sources.device)
+    others = translations & (rows[:, None] != rows[None])
+    scores = (cosines / temperature).masked_fill(others, float("-inf"))
+    return (functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)) / 2
+
+
+# Share of the updates in which the step size rises from nothing.
+_WARM = 0.05
+# Random wrong pairs for each true one of the development set, as the paper has.
+_NEGATIVES = 5
+
+
+@dataclass(frozen=True)
+class ParallelReport:
+    """One line of `training.jsonl`.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean of an update over the epoch, that of sentence vectors included.
+        development_loss: binary cross-entropy of the development set's pairs, five random wrong ones a true one.
+        precision, recall, f1: of these at 0.5.
+        best_f1, best_threshold: of the threshold with the highest F1.
+        contained_f1: at 0.5, with wrong targets by containment, one a true one.
+        auc: of the random pairs.
+        updates: done so far.
+    """
+
+    epoch: int
+    loss: float
+    development_loss: float
+    precision: float
+    recall: float
+    f1: float
+    best_f1: float
+    best_threshold: float
+    contained_f1: float
+    auc: float
+    updates: int
+
+
+def _parameter_groups(classifier: SiameseClassifier, settings: ParallelSettings) -> list[dict[str, Any]]:
+    """What learns, by its step size."""
+    layers = classifier.inputs.layers()
+    slow = {id(parameter) for parameter in layers}
+    fast = [parameter for parameter in classifier.parameters() if parameter.requires_grad and id(parameter) not in slow]
+    rates = ((fast, settings.learning_rate), (layers, settings.layers_learning_rate))
+    return [{"params": params, "lr": rate} for params, rate in rates if params]
+
+
+class ParallelTrainer(EpochTrainer[ParallelReport]):
+    """Trains a classifier.
+
+    Args:
+        pairs: what to learn from.
+        development: decides which epoch is kept.
+        classifier: fresh; it is trained.
+        settings: how.
+        device: where; CPU by default.
+    """
+
+    def __init__(
+        self, pairs: TextPairs, development: TextPairs, classifier: SiameseClassifier, settings: ParallelSettings,
+        device: torch.device | None = None,
+    ) -> None:  # fmt: skip
+        self.pairs, self.settings = pairs, settings
+        self.module = classifier.to(device or torch.device("cpu"))
+        self.random = random_pairs(development, _NEGATIVES, settings.seed)
+        self.contained = contained_pairs(development, settings.seed)
+        adam = torch.optim.Adam(_parameter_groups(classifier, settings), fused=True)
+        learnt = {name: value for name, value in classifier.named_parameters() if value.requires_grad}
+        updates = -(-len(pairs) // settings.batch_size)
+        super().__init__(LearntParameters(learnt, {ADAM: adam}), (settings.seed,), settings.epochs, updates)
+        self._known = KnownTranslations(pairs.sources, pairs.targets)
+        inputs = classifier.inputs
+        self._lexicons = inputs.lexicon(SOURCE, pairs.source_words), inputs.lexicon(TARGET, pairs.target_words)
+        for side, texts in ((SOURCE, pairs.sources), (TARGET, pairs.targets)):
+            inputs.keep(side, texts, self._lexicons[side])
+
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of an update."""
+        self.module.train()
+        self.module.network.seed_dropout(int(rng.integers(2**62)))
+        self.module.inputs.seed(int(rng.integers(2**62)))
+        batches = epoch_batches(len(self.pairs), self.settings.batch_size, rng)
+        total = 0.0
+        for number, batch in enumerate(batches):
+            total += self._update(batch, rng, number)
+            tick(len(batch))
+        return total / len(batches)
+
+    def kept(self) -> SiameseClassifier:
+        """The classifier of the best epoch."""
+        self.learnt.take_best()
+        self.module.inputs.forget()
+        return self.module.eval()
+
+    def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> float:
+        """One step of Adam; the loss."""
+        if self.settings.schedule == "linear":
+            share = self.share(number)
+            self.learnt.scale_rates(min(1.0, (share + 1e-3) / _WARM) * (1 - share))
+        loss = self._loss(batch, rng)
+        self.learnt.step(loss, self.settings.clip)
+        return float(loss.detach())
+
+    def _loss(self, batch: Int64Array, rng: np.random.Generator) -> Tensor:
+        s, pairs, module = self.settings, self.pairs, self.module
+        translations = self._known.among(batch)
+        rows, columns = batch_negatives(~translations, s.negatives, rng)
+        repeated = np.tile(np.arange(len(batch)), s.containment)
+        wrong, of = containment_negatives(pairs.targets, batch[repeated], self._known, rng)
+        place = {pair: row for row, pair in enumerate(batch.tolist())}
+        sources, targets = pairs.sources.select(batch), Phrases.concatenate([pairs.targets.select(batch), wrong])
+        own = np.arange(len(batch))
+        rows = np.concatenate([own, rows, np.array([place[pair] for pair in of.tolist()], np.int64)])
+        columns = np.concatenate([own, columns, len(batch) + np.arange(len(wrong))])
+        first, second = self._vectors(sources, targets)
+        logits = module.network.logits(
+            *self._chosen(first, sources.lengths, rows), *self._chosen(second, targets.lengths, columns)
+        )
+        loss = parallel_loss(logits, (torch.arange(len(rows), device=logits.device) < len(batch)).to(logits.dtype))
+        if s.contrast:
+            known = torch.from_numpy(translations).to(logits.device)
+            loss = loss + s.contrast * contrast_loss(first, second[: len(batch)], known, s.contrast_temperature)
+        return loss
+
+    def _vectors(self, sources: Phrases, targets: Phrases) -> tuple[Tensor, Tensor]:
+        """The vectors of both sides, which the network reads as one batch."""
+        inputs = self.module.inputs
+        first, counts = inputs.vectors(SOURCE, sources, self._lexicons[SOURCE])
+        second, more = inputs.vectors(TARGET, targets, self._lexicons[TARGET])
+        found = self.module.network.encode(torch.cat([first, second]), np.concatenate([counts, more]))
+        return found[: len(sources)], found[len(sources) :]
+
+    def _chosen(self, vectors: Tensor, lengths: Int64Array, rows: Int64Array) -> tuple[Tensor, Tensor]:
+        device = vectors.device
+        return vectors.index_select(0, torch.from_numpy(rows).to(device)), torch.from_numpy(lengths[rows]).to(device)
+
+    def _report(self, loss: float) -> ParallelReport:
+        """What the classifier is worth after an epoch."""
+        self.module.eval()
+        logits, sources = encoded_logits(self.module, self.random)
+        logits = _numbers(logits)
+        found, parallel = probabilities_of(logits), self.random.parallel
+        half, best = quality_at(found, parallel, 0.5), best_quality(found, parallel)
+        contained = probabilities_of(_numbers(encoded_logits(self.module, self.contained, sources)[0]))
+        # What nothing is known of has probability 0, which is no loss to learn from.
+        finite = np.isfinite(logits)
+        losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
+        loss_there = float(losses.sum() / max(len(losses), 1))
+        return ParallelReport(
+            self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
+            quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found, parallel),
+            self.updates_done,
+        )  # fmt: skip
+
+    def _goodness(self, report: Mapping[str, Any]) -> float:
+        return float(report["best_f1"])
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of guessing before the first update."""
+        s = self.settings
+        others = np.log(min(s.batch_size, len(self.pairs)))
+        return {"train": StartError.of(float(np.log(2) + s.contrast * others))}
+
+
+def _numbers(logits: DoubleArray) -> DoubleArray:
+    """Logits without NaN, which a training gives that has diverged, as its loss says."""
+    return np.nan_to_num(logits, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+# Numbers that units share by chance are few beside them.
+BUCKETS = 1 << 17
+# Pairs of a batch: the more others there are, the more there is to tell apart.
+_SEARCH_BATCH = 1024
+_SEARCH_TEMPERATURE = 0.1
+_UNIT_VECTOR_SCALE, _TABLE_RATE, _MAP_RATE = 0.01, 2e-3, 1e-3
+_TABLE, _MAP = "table_optimizer.", "map_optimizer."
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """One line of the log.
+
+    Attributes:
+        epoch: from 1.
+        loss: mean of an update over the epoch.
+    """
+
+    epoch: int
+    loss: float
+
+
+class SearchTrainer(EpochTrainer[SearchReport]):
+    """Trains vectors of units.
+
+    Args:
+        pairs: what to learn from, two different ones at least.
+        settings: their size, epochs and seed.
+    """
+
+    def __init__(self, pairs: TextPairs, settings: ParallelSettings) -> None:
+        self._pairs = len(pairs)
+        self._known = KnownTranslations(pairs.sources, pairs.targets)
+        sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
+        self._sides = [(texts, lexicon_units(words, BUCKETS)) for texts, words in sides]
+        rng = np.random.default_rng([settings.seed, 7])
+        size = settings.search_units
+        drawn = rng.standard_normal((BUCKETS, size), np.float32) * np.float32(_UNIT_VECTOR_SCALE)
+        self._table = nn.Parameter(torch.from_numpy(drawn))
+        # Turns all vectors at once, those that no pair has, too.
+        self._map = nn.Parameter(torch.eye(size))
+        optimizers = {
+            _TABLE: torch.optim.SparseAdam([self._table], lr=_TABLE_RATE),
+            _MAP: torch.optim.Adam([self._map], lr=_MAP_RATE),
+        }
+        learnt = LearntParameters({"table": self._table, "map": self._map}, optimizers)
+        super().__init__(learnt, (settings.seed, 8), settings.search_epochs, -(-len(pairs) // _SEARCH_BATCH))
+
+    def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
+        """An epoch; the mean loss of an update."""
+        batches = epoch_batches(self._pairs, _SEARCH_BATCH, rng)
+        total = 0.0
+        for batch in batches:
+            total += self._update(batch)
+            tick(len(batch))
+        return total / len(batches)
+
+    def _report(self, loss: float) -> SearchReport:
+        return SearchReport(self.epoch, loss)
+
+    def vectors(self) -> npt.NDArray[np.float16]:
+        """What `SearchVectors` takes."""
+        with torch.no_grad():
+            return (self._table @ self._map).numpy().astype(np.float16)
+
+    def _update(self, batch: Int64Array) -> float:
+        """One step of Adam; the loss."""
+        sources, targets = (
+            summed(sentence_units(texts.select(batch), lexicon), self._table, sparse=True) @ self._map
+            for texts, lexicon in self._sides
+        )
+        loss = contrast_loss(sources, targets, torch.from_numpy(self._known.among(batch)), _SEARCH_TEMPERATURE)
+        self.learnt.step(loss)
+        return float(loss.detach())
+
+    def start_errors(self) -> dict[str, StartError]:
+        """The loss of guessing before the first update."""
+        return {"train": StartError.of(float(np.log(min(_SEARCH_BATCH, self._pairs))))}
+
 
 # A parallel pair has the higher probability of it and another in half of all couples by chance.
 _CHANCE = 0.55

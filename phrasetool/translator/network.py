@@ -1,36 +1,287 @@
-"""An encoder-decoder with attention whose output at every step is a vector (see `architecture`).
+"""Network of a translator: an encoder-decoder with attention that predicts a vector at every step.
 
 A source sentence x_1 .. x_S becomes states H; at step t the decoder reads the vector of the word before (at the first
-step zeros), gives h_t, and attends with softmax(h_t W H) for the context c_t.  From o_t = tanh(W2 [c_t; h_t]) one
-linear layer predicts the vector of the next word, or of the end of the sentence.  A softmax translator multiplies what
-that layer gives with its table of target vectors, which learns, and adds a bias, to the logits of a distribution.
+step zeros), returns h_t, and attends with softmax(h_t W H) for the context c_t.  From o_t = tanh(W2 [c_t; h_t]) one
+linear layer predicts the vector of the next word, or of the end of the sentence.  A softmax translator multiplies the
+output of that layer by its table of target vectors, which learns, and adds a bias, for the logits of a distribution.
 
-Nothing is padded in the encoder: sentences of one length are read together.  So a sentence's states owe nothing to the
-others in its batch, and attention sees its words alone.
+Nothing is padded in the encoder: sentences of one length are read together.  So the states of a sentence do not depend
+on the other sentences of its batch, and attention sees its words only.
+
+The target vectors (`target_table`) have length one.  The end of a sentence has equal components; the unknown word has
+the direction of the mean of words outside the vocabulary (Kumar and Tsvetkov 2019), or the opposite.  No target vector
+is zero (the beginning of a sentence is zeros where the decoder reads it, and is never searched for): it would be the
+nearest whenever all cosines are negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.nn.layers import LengthGroups, SeededDropout, split_groups
-from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.translator.architecture import NeuralArchitecture
-from phrasetool.translator.cores import (
-    AttentionCore,
-    AttentionEncoder,
-    CoreState,
-    DecoderCore,
-    RecurrentCore,
-    RecurrentEncoder,
-)
+from phrasetool.nn.decoders import AttentionDecoder, DecoderState
+from phrasetool.nn.layers import AttentionBlock, LengthGroups, SeededDropout, split_groups
+from phrasetool.nn.positions import LONGEST, positions
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
+from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.vocabulary import Vocabulary
+
+
+def target_table(
+    vocabulary: Vocabulary, known: Mapping[bytes, FloatArray], centring: str, unknown: str, seed: int
+) -> FloatArray:
+    """The vectors that are predicted.
+
+    Args:
+        vocabulary: V words, the unknown word first; all others must be known.
+        known: word -> vector of shape (d,), of more words than the vocabulary has: the others stand for unknown words.
+        centring: `plain` takes vectors as they are, `centred` without the mean of the vocabulary, `random` draws a
+            direction for every word (a control, in which nothing is learnt about words from other words).
+        unknown: `mean` or `negated`; without words outside the vocabulary, the least frequent of it stand for them,
+            two at least (one would be told from the unknown word by nothing).
+        seed: of random directions.
+
+    Returns:
+        float32, shape (V + 1, d), of length one; the end's vector is the last.
+
+    Raises:
+        KeyError: a word of the vocabulary is not known.
+        ValueError: there are fewer than two words beside the unknown one; or a vector is zero or not finite, or that of
+            another word, naming it.
+    """
+    words = vocabulary.words[1:]
+    if not words:
+        raise ValueError("no target word has a vector")
+    if len(words) == 1:
+        word = words[0].decode("utf-8", "replace")
+        raise ValueError(f"{word} is the only target word with a vector: there is nothing to choose from")
+    inside = set(words)
+    outside = [word for word in known if word not in inside] or words[-max(2, len(words) // 10) :]
+    d = len(known[words[0]])
+    rows = np.stack([known[word] for word in words])
+    others = np.stack([known[word] for word in outside])
+    _check(words, rows)
+    _check_finite(outside, others)
+    if centring == "random":
+        rng = np.random.default_rng(seed)
+        rows, others = rng.normal(size=rows.shape).astype(np.float32), rng.normal(size=(1, d)).astype(np.float32)
+    elif centring == "centred":
+        mean = rows.mean(0, dtype=np.float64).astype(np.float32)
+        rows, others = rows - mean, others - mean
+        _check_directions(words, rows)
+    none = _unit(_unit(others).mean(0, dtype=np.float64)[None]) * (-1 if unknown == "negated" else 1)
+    end = np.full((1, d), d**-0.5)
+    table: FloatArray = np.concatenate([none, _unit(rows), end]).astype(np.float32)
+    return table
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    """The vectors at length one; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: FloatArray = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit
+
+
+def _check(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse what has no direction, and what cannot be told apart.
+
+    Raises:
+        ValueError: see `target_table`.
+    """
+    _check_directions(words, rows)
+    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    twins = np.flatnonzero(first[inverse.ravel()] != np.arange(len(rows)))
+    if len(twins):
+        one, other = (words[int(i)].decode("utf-8", "replace") for i in (first[inverse.ravel()[twins[0]]], twins[0]))
+        raise ValueError(f"the target words {one} and {other} have the same vector")
+
+
+def _check_directions(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse vectors that have no direction.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    _check_finite(words, rows)
+    _refuse(words, np.linalg.norm(rows, axis=1) == 0, "is zero")
+
+
+def _check_finite(words: list[bytes], rows: FloatArray) -> None:
+    """Refuse vectors with a number that is not finite.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    faulty: Mask = ~np.isfinite(rows.sum(1, dtype=np.float64))
+    _refuse(words, faulty, "is not finite")
+
+
+def _refuse(words: list[bytes], faulty: Mask, what: str) -> None:
+    if faulty.any():
+        word = words[int(np.argmax(faulty))].decode("utf-8", "replace")
+        raise ValueError(f"the vector of the target word {word} {what}")
+
+
+_CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+
+@dataclass
+class CoreState:
+    """What a decoder keeps of the words written so far, for B sentences.
+
+    Attributes:
+        done: steps done.
+        parts: tensors whose first dimension is B.
+    """
+
+    done: int
+    parts: tuple[Tensor, ...]
+
+    def select(self, rows: Tensor) -> CoreState:
+        """The state of some of the sentences, each perhaps several times; rows int64, shape (K,)."""
+        return CoreState(self.done, tuple(part.index_select(0, rows) for part in self.parts))
+
+
+class DecoderCore(Protocol):
+    """From the words before to hidden vectors that attention has not touched yet."""
+
+    def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
+        """Hidden vectors of all steps, shape (B, L, m).
+
+        Args:
+            inputs: vectors of the words before, shape (B, L, w).
+            start: the last states of the encoder, shape (B, s); s = 0 for self-attention.
+        """
+
+    def begin(self, start: Tensor, steps: int) -> CoreState:
+        """The state before the first of at most so many steps."""
+
+    def step(self, state: CoreState, inputs: Tensor) -> Tensor:
+        """Hidden vectors of the next step, shape (B, m), from inputs of shape (B, w); the state moves on."""
+
+
+class RecurrentCore(nn.Module):
+    """Layers of LSTMs or GRUs, each of which starts from the last states of the encoder.
+
+    Args:
+        cell: `lstm` or `gru`.
+        inputs: size of what is read at a step.
+        units: m.
+        layers: how many.
+    """
+
+    def __init__(self, cell: str, inputs: int, units: int, layers: int) -> None:
+        super().__init__()
+        self.cells = _CELLS[cell](inputs, units, layers, batch_first=True)
+        self.number = layers
+        self.has_cell = cell == "lstm"
+
+    def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
+        """See `DecoderCore`."""
+        return self.cells(inputs, self._first(start))[0]  # type: ignore[no-any-return]
+
+    def begin(self, start: Tensor, steps: int) -> CoreState:
+        """See `DecoderCore`."""
+        return CoreState(0, tuple(part.transpose(0, 1) for part in self._parts(self._first(start))))
+
+    def step(self, state: CoreState, inputs: Tensor) -> Tensor:
+        """See `DecoderCore`."""
+        before = tuple(part.transpose(0, 1).contiguous() for part in state.parts)
+        hidden, after = self.cells(inputs[:, None], before if self.has_cell else before[0])
+        state.parts = tuple(part.transpose(0, 1) for part in self._parts(after))
+        state.done += 1
+        return hidden[:, 0]  # type: ignore[no-any-return]
+
+    def _first(self, start: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """The same output (and cell) for each layer, as torch takes them."""
+        parts = tuple(part.expand(self.number, -1, -1).contiguous() for part in start.chunk(1 + self.has_cell, 1))
+        return (parts[0], parts[1]) if self.has_cell else parts[0]
+
+    @staticmethod
+    def _parts(state: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        return state if isinstance(state, tuple) else (state,)
+
+
+class AttentionCore(nn.Module):
+    """Masked self-attention and feed-forward over words with their positions.
+
+    Args:
+        arrays: initial values, see `AttentionBlock`.
+        heads: h.
+        dropout: of what its layers give.
+        word_units: w.
+    """
+
+    positions: Tensor
+
+    def __init__(self, arrays: dict[str, FloatArray], heads: int, dropout: SeededDropout, word_units: int) -> None:
+        super().__init__()
+        self.block = AttentionDecoder(arrays, heads, dropout, causal=True)
+        places = torch.from_numpy(positions(LONGEST + 1, word_units))
+        self.register_buffer("positions", places, persistent=False)
+
+    def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
+        """See `DecoderCore`; there is no start state."""
+        count, length, w = inputs.shape
+        placed = inputs + self.positions[:length]
+        return self.block.all_steps(placed.view(-1, w), start, [(count, length)]).view(count, length, -1)
+
+    def begin(self, start: Tensor, steps: int) -> CoreState:
+        """See `DecoderCore`."""
+        state = self.block.begin(start, steps)
+        return CoreState(0, (state.first, state.second))
+
+    def step(self, state: CoreState, inputs: Tensor) -> Tensor:
+        """See `DecoderCore`."""
+        inner = DecoderState(state.done, *state.parts)
+        hidden = self.block.step(inner, inputs + self.positions[state.done])
+        state.done = inner.done
+        return hidden
+
+
+class RecurrentEncoder(nn.Module):
+    """One layer that reads in both directions.
+
+    Args:
+        cell: `lstm` or `gru`.
+        word_units: w.
+        units: m, of both directions together.
+    """
+
+    def __init__(self, cell: str, word_units: int, units: int) -> None:
+        super().__init__()
+        self.cells = _CELLS[cell](word_units, units // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """States (B, S, m) and the last states (B, m), or with cells (B, 2 m), of words (B, S, w)."""
+        states, last = self.cells(words)
+        parts = last if isinstance(last, tuple) else (last,)
+        return states, torch.cat([torch.cat([*part], 1) for part in parts], 1)
+
+
+class AttentionEncoder(nn.Module):
+    """A block of self-attention over words with their positions; takes the arguments of `AttentionCore`."""
+
+    positions: Tensor
+
+    def __init__(self, arrays: dict[str, FloatArray], heads: int, dropout: SeededDropout, word_units: int) -> None:
+        super().__init__()
+        self.block = AttentionBlock(arrays, heads, dropout)
+        places = torch.from_numpy(positions(LONGEST, word_units))
+        self.register_buffer("positions", places, persistent=False)
+
+    def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """States (B, S, m) of words (B, S, w); the last states are none, (B, 0)."""
+        count, length, w = words.shape
+        placed = words + self.positions[:length]
+        return self.block(placed.view(-1, w), [(count, length)]).view(count, length, -1), words.new_zeros(count, 0)
+
 
 # Of an id that stands for no word: before the first word, and after the end of a shorter sentence.
 NOTHING = -1

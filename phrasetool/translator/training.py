@@ -1,33 +1,149 @@
-"""Train a translator.
+"""Train a translator, fit its temperature, and refuse one that is no better than chance.
 
 A batch has sentence pairs with sources of one length or of a few that are close, and targets of nearly one length;
-which pairs meet in a batch and in what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the
+which pairs share a batch, and the order of the batches, are drawn again for every epoch.  On a CPU a seed fixes the
 weights for a given number of threads; on a GPU it does so as far as torch does.
+
+With p the prediction and u_w the target vectors, p(w) = softmax_w(cos(p, u_w) / temperature).  The temperature, one
+number, is fitted to held-out sentences by maximum likelihood (`fitted_temperature`).  A translator trained by the
+likelihood of von Mises and Fisher also predicts its certainty at each step; only its direction is used here, so that
+the translators of all losses are used alike.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrase_encoder.losses import FrozenBatch
-from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
+from phrasetool.ranking import CHANCE, chance_to_tell
 from phrasetool.train.checks import StartError, guessing
 from phrasetool.train.data import PhrasePairs, length_batches
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.guessing import fault_of_guessing
 from phrasetool.translator.model import NeuralModel
 from phrasetool.translator.network import NeuralTranslator, padded_targets
 from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.temperature import fitted_temperature
+from phrasetool.unique_phrases import number_distinct
+
+# Predictions that one number is fitted to: enough for three digits of it.
+_FITTED_PREDICTIONS = 4096
+_SENTENCES_AT_ONCE = 64
+# Logarithms of temperatures that are looked at.
+_LOG_TEMPERATURES = -7.0, 2.0
+
+
+@torch.no_grad()
+def fitted_temperature(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> float:
+    """The temperature with the highest likelihood of held-out sentences; 1 for a softmax.
+
+    Args:
+        module: is asked what it predicts.
+        pairs: sentences and their translations.
+        seed: of the sample that is taken of them.
+    """
+    if not module.architecture.continuous:
+        return 1.0
+    found = list(_predictions(module, pairs, seed))
+    predicted = functional.normalize(torch.cat([rows for rows, _ in found]), dim=1)
+    wanted = torch.cat([ids for _, ids in found])
+    cosines = predicted @ module.targets.T
+    right = cosines.gather(1, wanted[:, None])[:, 0]
+
+    def likelihood(logarithm: float) -> float:
+        return float((right / math.exp(logarithm) - (cosines / math.exp(logarithm)).logsumexp(1)).mean())
+
+    return math.exp(_argmax_unimodal(likelihood, *_LOG_TEMPERATURES))
+
+
+def _predictions(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """What is predicted for random sentences, and the ids that come there, until there are enough."""
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    count = 0
+    for first in range(0, len(order), _SENTENCES_AT_ONCE):
+        batch = order[first : first + _SENTENCES_AT_ONCE]
+        targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
+        wanted = targets[targets >= 0]
+        yield module.predict(module.encode(pairs.sources.select(batch)), targets), wanted
+        count += len(wanted)
+        if count >= _FITTED_PREDICTIONS:
+            return
+
+
+def _argmax_unimodal(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function of one hill is highest, by golden section."""
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    while high - low > 1e-4:
+        if at_left < at_right:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+        else:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+    return (low + high) / 2
+
+
+# Pairs that are looked at, and how many are enough to say something.
+_COMPARED_PAIRS, _FEWEST_SOURCES = 500, 100
+
+
+def fault_of_guessing(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> str | None:
+    """Why a translator is of no use: its predictions do not depend on what it reads; None if they do.
+
+    Each translation is read word by word beside its own sentence and beside others.  That also holds a translator of
+    frequent words to what it knows of the sentence.
+
+    Args:
+        module: not in training.
+        pairs: sentences and their translations, which it did not learn from; too few say nothing.
+        seed: of the sample that is taken of them, and of the other sentences.
+    """
+    chosen = np.random.default_rng(seed).permutation(len(pairs))[:_COMPARED_PAIRS]
+    sources, targets = pairs.sources.select(chosen), pairs.targets.select(chosen)
+    numbers, firsts = number_distinct(sources)
+    if len(firsts) < _FEWEST_SOURCES:
+        return None
+
+    def word_scores(which: Int64Array) -> FloatArray:
+        return _mean_word_scores(module, sources.select(firsts[which]), targets)
+
+    auc = chance_to_tell(word_scores(numbers), numbers, word_scores, seed)
+    if auc is None or auc >= CHANCE:
+        return None
+    return f"it tells sentences from others by their translations with AUC {auc:.2f}, that of guessing is 0.5"
+
+
+@torch.no_grad()
+def _mean_word_scores(module: NeuralTranslator, sources: Phrases, targets: Phrases) -> FloatArray:
+    """How well N translations are predicted, a word: cosines, or logarithms of a softmax; shape (N,)."""
+    found = np.empty(len(sources), np.float32)
+    for first in range(0, len(sources), _SENTENCES_AT_ONCE):
+        part = slice(first, first + _SENTENCES_AT_ONCE)
+        chosen = targets.part(first, min(first + _SENTENCES_AT_ONCE, len(targets)))
+        words = padded_targets(chosen, module.end).to(module.words.device)
+        predicted = module.predict(module.encode(sources.part(first, first + len(chosen))), words)
+        wanted = words[words >= 0]
+        if module.architecture.continuous:
+            right = functional.cosine_similarity(predicted, module.targets[wanted], 1)
+        else:
+            right = module.logits(predicted).log_softmax(1).gather(1, wanted[:, None])[:, 0]
+        ends = np.cumsum(chosen.lengths + 1)
+        found[part] = np.add.reduceat(right.cpu().numpy(), ends - chosen.lengths - 1) / (chosen.lengths + 1)
+    return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from phrasetool.pair_classifier import pair_encoder
+from phrasetool.pair_classifier import bitext_scores
 from phrasetool.text_encoders.static_encoder import StaticEncoder
 from tests.commands import run_inside, run_outside
 from tests.comparable_text import encoder_folder, write_corpus
@@ -175,7 +175,7 @@ def test_a_threshold_from_other_texts(encoder, corpus, tmp_path):
 def classifier(monkeypatch, tmp_path):
     """A folder that stands for a classifier."""
     found = WordsInCommon()
-    monkeypatch.setattr(pair_encoder, "load_pair_model", lambda folder: pair_encoder.pair_encoder_of(found, folder))
+    monkeypatch.setattr(bitext_scores, "load_pair_model", lambda folder: bitext_scores.pair_encoder_of(found, folder))
     (tmp_path / "s").write_text("haus grün und\nhund rot\nnicht ein hund\n")
     # Beside each translation one that says more, of the same direction.
     (tmp_path / "t").write_text(

@@ -181,8 +181,8 @@ def evaluate_classifier(
     """
     import numpy as np
 
-    from phrasetool.pair_classifier.classifier_measures import measured
     from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.quality import measured
 
     if len(inputs) > 2:
         raise click.UsageError("a classifier is measured on the two sides of a bitext, or on one file of phrase pairs")

@@ -18,7 +18,7 @@ from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
-    from phrasetool.pair_classifier.pair_judges import PairJudge
+    from phrasetool.pair_classifier.bitext_scores import PairJudge
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -132,7 +132,7 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
 
     def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
         from moses_compat.jobs.bitexts.cross_training import cross_train
-        from phrasetool.pair_classifier.pair_judges import ClassifierJudge, CrossJudge
+        from phrasetool.pair_classifier.bitext_scores import ClassifierJudge, CrossJudge
 
         models = cross_train(request.source, request.target, request.kept[0], watch=watch)
 
@@ -151,8 +151,7 @@ def _by_encoder(
     folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
 ) -> ChosenJudge:  # fmt: skip
     from moses_compat.measures.encoder_request import EncoderRequest
-    from phrasetool.pair_classifier.pair_encoder import find_pair_encoder
-    from phrasetool.pair_classifier.pair_judges import EncoderJudge
+    from phrasetool.pair_classifier.bitext_scores import EncoderJudge, find_pair_encoder
 
     if not isinstance(threshold, float):
         raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")

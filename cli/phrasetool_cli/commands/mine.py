@@ -16,7 +16,7 @@ from phrasetool_cli.progress import TerminalWatch
 if TYPE_CHECKING:
     from moses_compat.jobs.mine import MinedTexts
     from moses_compat.measures.encoder_request import EncoderRequest
-    from phrasetool.pair_classifier.pair_encoder import PairEncoder
+    from phrasetool.pair_classifier.bitext_scores import PairEncoder
 
 _FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
 
@@ -98,7 +98,7 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
                                  store=store)  # fmt: skip
     except ValueError as error:
         raise click.UsageError(f"--detokenise: {error}") from error
-    from phrasetool.pair_classifier.pair_encoder import find_pair_encoder, load_pair_model
+    from phrasetool.pair_classifier.bitext_scores import find_pair_encoder, load_pair_model
 
     found = load_pair_model(model) if model is not None else find_pair_encoder(encoder, more["target_encoder"])
     return found, request

@@ -217,7 +217,7 @@ def predicted_words(model: NeuralModel, text: bytes, count: int) -> tuple[dict[s
     """
     from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.phrases import Phrases
-    from phrasetool.translator.nearest_words import nearest_words
+    from phrasetool.translator.decoding import nearest_words
 
     sentence = Phrases.from_lists([model.source_vocabulary.ids(text)])
     words = [*model.target_vocabulary.words, _END]

@@ -17,7 +17,7 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 if TYPE_CHECKING:
     from moses_compat.corpora.written_text import WrittenText
     from phrasetool.phrases import Phrases
-    from phrasetool.translator.beam import NeuralTranslation
+    from phrasetool.translator.decoding import NeuralTranslation
     from phrasetool.translator.model import NeuralModel
 
 _EXAMPLE = """\b
@@ -73,7 +73,7 @@ def command(
     from moses_compat.corpora.written_text import WrittenText, written_words
     from moses_compat.files.streams import Output
     from phrasetool.nn.device import choose_device
-    from phrasetool.translator.beam import NeuralTranslation, n_best_translations, without_repetitions, written
+    from phrasetool.translator.decoding import NeuralTranslation, n_best_translations, without_repetitions, written
     from phrasetool.translator.model import NeuralModel
 
     if (new_words is None) != (target_vectors is None):
@@ -215,7 +215,7 @@ def with_new_words(model: NeuralModel, words: str, vectors: str, watch: Terminal
     from moses_compat.files.names import display_name
     from phrasetool.embeddings.files import load_vectors
     from phrasetool.errors import DataError
-    from phrasetool.translator.new_words import new_target_vectors
+    from phrasetool.translator.model import new_target_vectors
 
     listed = read_texts(words)[1].words
     known = load_vectors(vectors, [*model.target_vocabulary.words, *listed], model.dimension, open_bytes)

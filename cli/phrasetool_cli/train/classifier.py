@@ -14,8 +14,8 @@ from phrasetool_cli.train.pair_files import PairFiles
 from phrasetool_cli.train.run import Given, RunOptions, Training
 
 if TYPE_CHECKING:
-    from phrasetool.pair_classifier.classifier_trainer import ParallelReport
     from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.training import ParallelReport
     from phrasetool.train.text_pairs import TextPairs
 # What `--encoder` is for other models where nothing is said.
 _OTHERS = "rae"
@@ -60,9 +60,8 @@ def train_classifier(inputs: ParallelInputs, run: RunOptions, given: Given) -> P
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.pair_classifier.search_trainer import SearchReport
     from phrasetool.pair_classifier.settings import WORDS, ParallelSettings
-    from phrasetool.pair_classifier.training import train_parallel
+    from phrasetool.pair_classifier.training import SearchReport, train_parallel
 
     watch = TerminalWatch(run.quiet)
     encoder = WORDS if inputs.encoder == _OTHERS else inputs.encoder

@@ -132,7 +132,7 @@ def _vocabularies(
     from phrasetool.disk.writable import check_space
     from phrasetool.train.checks import doubting
     from phrasetool.train.text_pairs import source_vocabulary, target_vocabulary
-    from phrasetool.translator.target_vectors import target_table
+    from phrasetool.translator.network import target_table
     from phrasetool.translator.training import checkpoint_bytes
 
     limits = settings.min_count, settings.vocabulary_size

@@ -13,8 +13,7 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.measures.model_fit import FitCheck
-from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.model_fit import fit_of_pairs
+from phrasetool.pair_classifier.model import ParallelModel, fit_of_pairs
 from phrasetool.phrases import Int64Array
 from phrasetool.sentences import sentence_lengths
 

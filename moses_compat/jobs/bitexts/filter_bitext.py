@@ -21,7 +21,7 @@ from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
-from phrasetool.pair_classifier.pair_judges import ClassifierJudge, Judgements, PairJudge
+from phrasetool.pair_classifier.bitext_scores import ClassifierJudge, Judgements, PairJudge
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
 from phrasetool.watch import NOBODY, FileProgress, Watch

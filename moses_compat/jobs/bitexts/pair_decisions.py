@@ -11,7 +11,7 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.mine import COPY, plain_words
-from phrasetool.pair_classifier.pair_judges import Judgements
+from phrasetool.pair_classifier.bitext_scores import Judgements
 from phrasetool.phrases import Int64Array, Mask
 from phrasetool.sentences import sentence_lengths
 

@@ -18,8 +18,8 @@ from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrase_encoder.scoring import has_known_word
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
-from phrasetool.translator.architecture import READINGS
 from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.settings import READINGS
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class NeuralScores(WindowedScores):
     Args:
         model: the translator.
         check: whether it fits the table; not asked if None.
-        reading: one of `READINGS`; see `phrasetool.translator.likelihood`.
+        reading: one of `READINGS`; see `phrasetool.translator.decoding`.
         threads: windows that are worked on at a time.
         folder: for what is finished, so that interrupted work can go on; none if None.
 
@@ -119,7 +119,7 @@ class NeuralScores(WindowedScores):
 
     def scores(self, sources: Phrases, targets: Phrases) -> DoubleArray:
         """Of N pairs in its words and its direction, float64, shape (N,); NaN where it says nothing."""
-        from phrasetool.translator.pair_batches import scores_of_pairs
+        from phrasetool.translator.decoding import scores_of_pairs
 
         with one_torch_thread():
             return scores_of_pairs(self.model.network, sources, targets, self.reading, self.model.temperature)
@@ -136,7 +136,7 @@ class NeuralScores(WindowedScores):
 
     def opinions(self, window: _Piece, scores: FloatArray) -> NeuralOpinions:
         """See `WindowedScores`."""
-        from phrasetool.translator.pair_batches import is_too_long
+        from phrasetool.translator.decoding import is_too_long
 
         says = ~np.isnan(scores)
         self.too_long += int(is_too_long(window.sources, window.targets).sum())

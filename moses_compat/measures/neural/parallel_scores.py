@@ -14,9 +14,8 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.nn.device import one_torch_thread
-from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.model_fit import fit_of_pairs
-from phrasetool.pair_classifier.pair_judges import ClassifierJudge
+from phrasetool.pair_classifier.bitext_scores import ClassifierJudge
+from phrasetool.pair_classifier.model import ParallelModel, fit_of_pairs
 from phrasetool.phrases import FloatArray
 
 

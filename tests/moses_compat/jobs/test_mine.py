@@ -23,7 +23,7 @@ from moses_compat.jobs.mine import (
     stored,
 )
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.pair_classifier.pair_encoder import find_pair_encoder
+from phrasetool.pair_classifier.bitext_scores import find_pair_encoder
 from phrasetool.text_encoders.margins import unit_rows
 from tests import naive_mining
 from tests.comparable_text import encoder_folder, write_corpus

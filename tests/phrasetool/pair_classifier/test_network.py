@@ -4,12 +4,26 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.pair_classifier.architecture import SiameseArchitecture
-from phrasetool.pair_classifier.network import SiameseNetwork, packing
-from tests.parallel_models import SMALL
+from phrasetool.pair_classifier import network as module
+from phrasetool.pair_classifier.network import (
+    LONGEST_LENGTH,
+    LengthEmbedding,
+    SearchVectors,
+    SiameseNetwork,
+    input_arrays,
+    lexicon_units,
+    network_arrays,
+    packing,
+    sentence_units,
+    word_units,
+)
+from phrasetool.pair_classifier.settings import SiameseArchitecture
+from phrasetool.phrases import Phrases
+from phrasetool.sentences import read_words
+from tests.parallel_models import SMALL, WORDS, random_classifier, toy_pairs
 
 COUNTS = np.array([3, 1, 5, 3, 2])
-WORDS = torch.from_numpy(np.random.default_rng(1).normal(size=(14, 8)).astype(np.float32))
+WORD_VECTORS = torch.from_numpy(np.random.default_rng(1).normal(size=(14, 8)).astype(np.float32))
 
 
 def made(**changes):
@@ -46,7 +60,7 @@ def naive_gru(words, arrays, suffix):
 def naive_sentences(network, cell):
     arrays = {name: value.numpy().astype(np.float64) for name, value in network.state_dict().items()}
     step = naive_gru if cell == "gru" else naive_lstm
-    for words in np.split(WORDS.numpy().astype(np.float64), np.cumsum(COUNTS)[:-1]):
+    for words in np.split(WORD_VECTORS.numpy().astype(np.float64), np.cumsum(COUNTS)[:-1]):
         both = [step(words, arrays, "")] + ([] if cell == "lstm" else [step(words[::-1], arrays, "_reverse")])
         yield np.concatenate(both)
 
@@ -54,7 +68,7 @@ def naive_sentences(network, cell):
 @pytest.mark.parametrize("cell", ["bilstm", "lstm", "gru"])
 def test_sentence_vectors_are_the_last_states_of_both_directions(cell):
     network = made(cell=cell)
-    found = network.encode(WORDS, COUNTS).detach().numpy()
+    found = network.encode(WORD_VECTORS, COUNTS).detach().numpy()
     assert np.allclose(found, list(naive_sentences(network, cell)), atol=1e-6)
 
 
@@ -62,8 +76,8 @@ def test_each_sentence_alone_as_torch_reads_it():
     network = made()
     alone = torch.nn.LSTM(8, 6, bidirectional=True)
     alone.load_state_dict(network.cells.state_dict())
-    found = network.encode(WORDS, COUNTS)
-    for words, vector in zip(torch.split(WORDS, COUNTS.tolist()), found, strict=True):
+    found = network.encode(WORD_VECTORS, COUNTS)
+    for words, vector in zip(torch.split(WORD_VECTORS, COUNTS.tolist()), found, strict=True):
         _, (last, _) = alone(words[:, None])
         assert torch.allclose(vector, last[:, 0].reshape(-1), atol=1e-6)
 
@@ -127,7 +141,7 @@ def test_dropout_is_a_matter_of_its_seed():
 
     def drawn(seed):
         network.seed_dropout(seed)
-        vectors = network.encode(WORDS, COUNTS)
+        vectors = network.encode(WORD_VECTORS, COUNTS)
         lengths = torch.from_numpy(COUNTS)
         return network.logits(vectors, lengths, vectors.flip(0), lengths)
 
@@ -140,6 +154,153 @@ def test_dropout_is_a_matter_of_its_seed():
 def test_arrays_of_another_architecture():
     arrays = {name: value.numpy() for name, value in made().state_dict().items()}
     again = SiameseNetwork.from_arrays(SiameseArchitecture(**SMALL), arrays)
-    assert torch.equal(again.encode(WORDS, COUNTS), made().encode(WORDS, COUNTS))
+    assert torch.equal(again.encode(WORD_VECTORS, COUNTS), made().encode(WORD_VECTORS, COUNTS))
     with pytest.raises(RuntimeError):
         SiameseNetwork.from_arrays(SiameseArchitecture(**{**SMALL, "units": 7}), arrays)
+
+
+VECTORS, LENGTHS = torch.randn(3, 12), torch.tensor([2, LONGEST_LENGTH, LONGEST_LENGTH + 50])
+
+
+def length_embedding(length):
+    architecture = SiameseArchitecture(**{**SMALL, "length": length})
+    return LengthEmbedding(architecture, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("length", "tables"), [("concat", 2), ("shared", 1)])
+def test_beside_the_sentence(length, tables):
+    module = length_embedding(length)
+    assert module.tables.shape == (tables, 101, 4)
+    for side in (0, 1):
+        found = module(VECTORS, LENGTHS, side)
+        table = module.tables[side if tables == 2 else 0]
+        assert torch.equal(found, torch.cat([VECTORS, table[[2, 100, 100]]], 1))
+
+
+def test_added_to_the_sentence():
+    module = length_embedding("add")
+    for side in (0, 1):
+        assert torch.equal(module(VECTORS, LENGTHS, side), VECTORS + module.tables[side][[2, 100, 100]])
+
+
+def test_no_length():
+    module = length_embedding("none")
+    assert torch.equal(module(VECTORS, LENGTHS, 0), VECTORS)
+    assert not list(module.parameters())
+
+
+PAIRS = toy_pairs(200)
+
+
+def test_batches_do_not_matter(monkeypatch):
+    made, _ = random_classifier()
+    texts = PAIRS.sources
+    lexicon = made.inputs.lexicon(0, WORDS[0])
+    found = made.sentence_vectors(0, texts, WORDS[0])
+    with torch.no_grad():
+        alone = np.concatenate([made.encode(0, texts.part(i, i + 1), lexicon).numpy() for i in range(len(texts))])
+    assert np.abs(found - alone).max() < 1e-6
+    # The order of sentences and the numbers of words do not change a bit.
+    order = np.random.default_rng(1).permutation(200)
+    assert np.array_equal(made.sentence_vectors(0, texts.select(order), WORDS[0]), found[order])
+    renamed = Phrases(texts.offsets, 19 - texts.words)
+    assert np.array_equal(made.sentence_vectors(0, renamed, WORDS[0][::-1]), found)
+    monkeypatch.setattr(module, "_SENTENCES", 7)
+    assert np.abs(made.sentence_vectors(0, texts, WORDS[0]) - found).max() < 1e-6
+
+
+def test_threads_do_not_change_a_bit():
+    made, _ = random_classifier(word_units=40, units=40)
+    results = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        results.append(made.sentence_vectors(0, PAIRS.sources, WORDS[0]))
+        assert torch.get_num_threads() == threads
+    assert np.array_equal(*results)
+
+
+def test_nothing_known_is_zeros_and_never_parallel():
+    made, _ = random_classifier()
+    texts = Phrases.from_lists([[0, 1], [], [20], [1, 20]])
+    vectors = made.sentence_vectors(0, texts, [*WORDS[0], b"?"])
+    assert vectors.any(1).tolist() == [True, False, False, True]
+    logits = made.pair_logits(vectors, texts.lengths, vectors[[0, 0, 0, 1]], texts.lengths)
+    assert np.isinf(logits).tolist() == [False, True, True, True]
+    assert (logits[1:] < 0).all()
+
+
+def test_what_is_too_long_is_cut():
+    made, _ = random_classifier(longest=3)
+    texts = Phrases.from_lists([[0, 1, 2, 3, 4], [5], [], [0, 1, 2]])
+    assert [text.tolist() for text in made.cut(texts)] == [[0, 1, 2], [5], [], [0, 1, 2]]
+    vectors = made.sentence_vectors(0, texts, WORDS[0])
+    assert np.array_equal(vectors[0], vectors[3])
+
+
+@pytest.mark.parametrize("size", [3, 4096])
+def test_pairs_in_batches(monkeypatch, size):
+    made, _ = random_classifier()
+    monkeypatch.setattr(module, "_PAIRS", size)
+    sources, targets = (made.sentence_vectors(side, PAIRS.sources, WORDS[side])[:10] for side in (0, 1))
+    lengths = PAIRS.sources.lengths[:10]
+    found = made.pair_logits(sources, lengths, targets, lengths)
+    with torch.no_grad():
+        given = (torch.from_numpy(array) for array in (sources, lengths, targets, lengths))
+        assert np.allclose(found, made.network.logits(*given).numpy(), atol=1e-6)
+
+
+def test_no_sentence_at_all():
+    made, _ = random_classifier()
+    texts = Phrases.from_lists([])
+    assert made.sentence_vectors(0, texts, []).shape == (0, 12)
+    none = np.zeros((0, 12), np.float32)
+    assert made.pair_logits(none, texts.lengths, none, texts.lengths).shape == (0,)
+
+
+def test_arrays_by_what_they_are_of():
+    made, _ = random_classifier()
+    arrays = made.arrays()
+    assert set(input_arrays(arrays)) == {"source.words", "source.parts", "target.words", "target.parts"}
+    assert set(network_arrays(arrays)) == set(made.network.state_dict())
+    assert len(arrays) == 4 + len(network_arrays(arrays))
+
+
+def test_units_of_words():
+    assert word_units(b"Ab") == [b"wab", b"g\x02ab", b"gab\x03", b"g\x02ab\x03"]
+    assert word_units("狗好".encode()) == [
+        *(unit.encode() for unit in ("w狗好", "c狗", "c好", "g\x02狗好", "g狗好\x03", "g\x02狗好\x03")),
+    ]
+    # A word of a character has no ends to tell from itself but one, and no byte is refused.
+    assert word_units(b"a") == [b"wa", b"g\x02a\x03"]
+    assert word_units(b"\xff") == [b"w\xff", b"g\x02\xff\x03"]
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=5), max_size=4))
+def test_a_sentence_has_the_units_of_its_words(texts):
+    words = [b"one", b"two", "三".encode(), b"FOUR", b"x"]
+    lexicon = lexicon_units(words, 64)
+    assert lexicon.words.max() < 64
+    found = sentence_units(Phrases.from_lists(texts), lexicon)
+    assert [row.tolist() for row in found] == [[unit for word in text for unit in lexicon[word]] for text in texts]
+
+
+TABLE = np.random.default_rng(1).standard_normal((256, 5)).astype(np.float16)
+
+
+def test_a_vector_is_the_sum_over_all_units():
+    lines = ["the dog sleeps", "", "the the dog", "unknown 42", "dog"]
+    texts, words = read_words(lines)
+    found = SearchVectors(TABLE).encode(texts, words)
+    for line, vector in zip(lines, found, strict=True):
+        units = [unit for word in line.split() for unit in lexicon_units([word.encode()], 256)[0]]
+        total = TABLE.astype(np.float64)[units].sum(0)
+        np.testing.assert_allclose(vector, total / max(np.linalg.norm(total), 1e-12), atol=1e-6)
+    # What else is encoded changes nothing.
+    alone = [SearchVectors(TABLE).encode(*read_words([line])) for line in lines]
+    np.testing.assert_array_equal(np.concatenate(alone), found)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (100, 4), (4,)])
+def test_tables_that_cannot_be(shape):
+    with pytest.raises(ValueError, match="a power of two"):
+        SearchVectors(np.zeros(shape, np.float16))

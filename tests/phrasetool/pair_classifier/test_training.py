@@ -2,21 +2,32 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from phrasetool.disk import writable
+from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.pair_classifier import training as module
-from phrasetool.pair_classifier.classifier_trainer import ParallelTrainer
-from phrasetool.pair_classifier.fresh_classifier import fresh_classifier
 from phrasetool.pair_classifier.labelled_pairs import random_pairs
 from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.pair_quality import best_quality
-from phrasetool.pair_classifier.search_trainer import SearchReport
+from phrasetool.pair_classifier.network import SearchVectors
+from phrasetool.pair_classifier.quality import best_quality
 from phrasetool.pair_classifier.settings import ParallelSettings
-from phrasetool.pair_classifier.training import distinct_targets, train_parallel
+from phrasetool.pair_classifier.training import (
+    ParallelTrainer,
+    SearchReport,
+    SearchTrainer,
+    contrast_loss,
+    distinct_targets,
+    fresh_classifier,
+    parallel_loss,
+    train_parallel,
+)
+from phrasetool.phrases import Phrases
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.loop import ADAM
 from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.train.text_pairs import TextPairs
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
 PAIRS, DEVELOPMENT = toy_pairs(300), toy_pairs(50, 2)
@@ -174,3 +185,186 @@ def test_one_no_better_than_guessing_is_not_saved_silently(tmp_path, monkeypatch
     )
     assert "no better than chance" in warnings[0]
     assert ParallelModel.load(tmp_path).training["epochs_done"] == 1
+
+
+FEW_PAIRS = toy_pairs(120)
+
+
+def test_words_and_their_parts():
+    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST))
+    assert set(made.vocabularies[1].words[1:]) == set(WORDS[1])
+    # Of `saa` and its like, what words begin with is shared by all.
+    assert set(made.vocabularies[2].words) >= {b"s", b"\x02s"}
+    inputs = made.classifier.inputs
+    assert [len(known) for known in made.vocabularies] == [
+        len(rows) for rows in (inputs.source.words, inputs.target.words, inputs.source.parts, inputs.target.parts)
+    ]
+    assert made.architecture.word_units == 24
+    assert made.encoder is None
+
+
+def test_rare_words_are_unknown():
+    some = FEW_PAIRS.select(np.arange(8))
+    counts = np.bincount(some.sources.words, minlength=20)
+    made = fresh_classifier(some, ParallelSettings.from_options({**FAST, "min_count": 2}))
+    assert len(made.vocabularies[0]) == 1 + (counts >= 2).sum() < 1 + (counts >= 1).sum()
+
+
+def test_the_seed_fixes_everything():
+    arrays = [
+        fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, seed=seed)).classifier.arrays()
+        for seed in (1, 1, 2)
+    ]
+    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
+    assert not any(np.array_equal(arrays[0][name], arrays[2][name]) for name in arrays[0])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_vectors_of_word2vec_centred_and_scaled(which):
+    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, encoder="word2vec"))
+    sentences = [[WORDS[which][i] for i in text] for text in FEW_PAIRS.sources]
+    known = train_word2vec(sentences, 24, 1)
+    words = made.vocabularies[which].words[1:]
+    wanted = np.array([known[word] for word in words])
+    wanted -= wanted.mean(0)
+    wanted *= 0.1 / np.sqrt(np.mean(wanted**2))
+    inputs = (made.classifier.inputs.source, made.classifier.inputs.target)[which]
+    assert np.allclose(inputs.words.detach().numpy()[1:], wanted, atol=1e-5)
+
+
+def test_an_encoder(tmp_path):
+    folder = bert_folder(tmp_path / "bert")
+    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, encoder=f"hf:{folder}"))
+    assert made.vocabularies == []
+    assert made.encoder is made.classifier.inputs
+    assert made.architecture.word_units == 16
+    assert not any(value.requires_grad for value in made.encoder.parameters())
+
+
+def test_cross_entropy_of_pairs():
+    logits, parallel = np.array([2.0, -1.0, 0.5]), np.array([1.0, 1.0, 0.0])
+    p = 1 / (1 + np.exp(-logits))
+    wanted = -np.mean(parallel * np.log(p) + (1 - parallel) * np.log(1 - p))
+    assert float(parallel_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(wanted)
+
+
+def test_contrast_of_a_batch():
+    rng = np.random.default_rng(1)
+    sources, targets = rng.normal(size=(2, 4, 5))
+    translations = np.eye(4, dtype=bool)
+    translations[0, 2] = translations[3, 1] = True
+    unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in (sources, targets)]
+    scores = unit[0] @ unit[1].T / 0.2
+    losses = []
+    for i in range(4):
+        # A source is told from targets that are wrong for it, and a target from sources that it is wrong for.
+        row = [scores[i, j] for j in range(4) if j == i or not translations[i, j]]
+        column = [scores[j, i] for j in range(4) if j == i or not translations[j, i]]
+        losses += [np.log(np.exp(row).sum()) - scores[i, i], np.log(np.exp(column).sum()) - scores[i, i]]
+    given = [torch.tensor(array) for array in (sources, targets, translations)]
+    assert float(contrast_loss(*given, 0.2)) == pytest.approx(np.mean(losses))
+
+
+def trainer(pairs=PAIRS, **options):
+    settings = ParallelSettings.from_options({**FAST, **options})
+    return ParallelTrainer(pairs, DEVELOPMENT, fresh_classifier(pairs, settings).classifier, settings)
+
+
+@pytest.mark.parametrize("options", [{}, {"cell": "gru"}, {"cell": "lstm"}, {"length": "add"}, {"contrast": 0.0},
+                                     {"negatives": 0}, {"containment": 0}, {"containment": 2}])  # fmt: skip
+def test_everything_learns(options):
+    reports = list(trainer(epochs=2, **options).run())
+    assert [report.updates for report in reports] == [19, 38]
+    assert reports[1].loss < reports[0].loss
+    assert reports[1].development_loss < 3
+
+
+def test_it_learns_to_tell_pairs_and_contained_ones_from_others():
+    made = trainer(toy_pairs(800), epochs=5)
+    reports = list(made.run())
+    assert reports[-1].best_f1 > 0.85
+    assert reports[-1].auc > 0.95
+    assert reports[-1].contained_f1 > 0.8
+    assert reports[-1].best_f1 >= reports[-1].f1
+    assert made.best["best_f1"] == max(report.best_f1 for report in reports)
+
+
+def test_the_best_epoch_is_kept():
+    made = trainer()
+    kept = []
+    for report in made.run():
+        kept.append((report.best_f1, {name: value.clone() for name, value in made.module.state_dict().items()}))
+    best = max(kept, key=lambda pair: pair[0])[1]
+    # Pretend that the last epoch was worse.
+    made.module.network.output.weight.data += 1
+    found = made.kept().state_dict()
+    assert all(torch.equal(found[name], best[name]) for name in best)
+    assert not made.module.training
+
+
+def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
+    """Two pairs, no dropout: the loss is that of two true and two wrong pairs, and the contrast of the two."""
+    pairs = PAIRS.select(np.array([0, 1]))
+    made = trainer(pairs, negatives=3, containment=0, dropout=0.0, hidden_words=0.0, contrast=0.5)
+    loss = made._loss(np.array([0, 1]), np.random.default_rng(1))
+    module = made.module
+    sides = [
+        module.encode(side, texts, made._lexicons[side]) for side, texts in enumerate((pairs.sources, pairs.targets))
+    ]
+    rows, columns = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 1, 1, 0])
+    lengths = torch.from_numpy(pairs.sources.lengths)
+    logits = module.network.logits(sides[0][rows], lengths[rows], sides[1][columns], lengths[columns])
+    wanted = parallel_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.0]))
+    wanted += 0.5 * contrast_loss(*sides, torch.eye(2, dtype=torch.bool), 0.05)
+    assert loss.item() == pytest.approx(wanted.item(), abs=1e-6)
+
+
+def test_the_step_size_rises_and_falls_to_nothing():
+    made = trainer(epochs=2)
+    rates = []
+    adam = made.learnt.optimizers[ADAM]
+    step = adam.step
+    adam.step = lambda: (rates.append(adam.param_groups[0]["lr"]), step())
+    list(made.run())
+    assert rates[0] < 0.001
+    assert 0.008 < max(rates) <= 0.01
+    assert rates[-1] < 0.001
+    constant = trainer(epochs=1, schedule="constant")
+    list(constant.run())
+    assert constant.learnt.optimizers[ADAM].param_groups[0]["lr"] == 0.01
+
+
+SETTINGS = ParallelSettings(search_units=32, search_epochs=20)
+
+
+def accuracy(trainer, texts):
+    vectors = SearchVectors(trainer.vectors())
+    sides = (texts.sources, texts.source_words), (texts.targets, texts.target_words)
+    sources, targets = (vectors.encode(*side) for side in sides)
+    nearest = np.argmax(sources @ targets.T, 1)
+    return np.mean([sorted(texts.targets[i]) == sorted(texts.targets[j]) for i, j in enumerate(nearest)])
+
+
+def test_translations_come_near_each_other():
+    trainer, held_out = SearchTrainer(toy_pairs(400), SETTINGS), toy_pairs(50, 2)
+    before = accuracy(trainer, held_out)
+    losses = [report.loss for report in trainer.run()]
+    assert losses[-1] < losses[0] / 2
+    assert before < 0.2
+    assert accuracy(trainer, held_out) > 0.9
+
+
+def test_a_seed_fixes_all_and_another_changes_it():
+    made = []
+    for seed in (1, 1, 2):
+        trainer = SearchTrainer(toy_pairs(40), ParallelSettings(search_units=4, search_epochs=1, seed=seed))
+        assert [report.epoch for report in trainer.run()] == [1]
+        made.append(trainer.vectors())
+    np.testing.assert_array_equal(made[0], made[1])
+    assert (made[0] != made[2]).any()
+
+
+def test_repeated_pairs_are_no_wrong_ones():
+    texts = Phrases.from_lists([[0, 1]] * 8)
+    first, *_ = SearchTrainer(TextPairs(texts, texts, *WORDS), SETTINGS).run()
+    assert first.loss == pytest.approx(0.0, abs=1e-6)

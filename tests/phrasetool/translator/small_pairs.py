@@ -4,8 +4,8 @@ import numpy as np
 
 from phrasetool.phrases import Phrases
 from phrasetool.train.text_pairs import TextPairs, source_vocabulary, target_vocabulary
+from phrasetool.translator.network import target_table
 from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.target_vectors import target_table
 
 DIMENSION = 12
 OPTIONS = {"dimension": DIMENSION, "units": 32, "word_units": 16, "min_count": 1, "learning_rate": 0.01, "epochs": 3}

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from phrasetool.phrases import Phrases
-from phrasetool.translator.architecture import NeuralArchitecture
 from phrasetool.translator.network import NeuralTranslator
+from phrasetool.translator.settings import NeuralArchitecture
 
 SIZES = {"word_units": 4, "units": 6, "heads": 2, "feed_forward": 5, "dimension": 7}
 KINDS = {

@@ -1,8 +1,10 @@
 import re
+from dataclasses import replace
 
 import pytest
 
-from phrasetool.translator.settings import SOFTMAX_LOSSES, NeuralSettings, losses
+from phrasetool.translator.settings import PRESETS, SOFTMAX_LOSSES, NeuralArchitecture, NeuralSettings, losses
+from tests.phrasetool.translator.small_translators import architecture
 
 
 def test_every_loss_makes_settings_and_what_they_say_comes_back():
@@ -50,3 +52,31 @@ def test_settings_that_cannot_be(options, loss, message):
         NeuralSettings.from_options(options, loss=loss)
     with pytest.raises(ValueError, match="seed is"):
         NeuralSettings(seed=1 << 32)
+
+
+def test_presets_are_architectures_and_the_first_is_the_paper_s():
+    made = {
+        name: NeuralArchitecture(**sizes, heads=4, feed_forward=8, dimension=300) for name, sizes in PRESETS.items()
+    }
+    paper = made["lstm"]
+    assert (paper.units, paper.layers, paper.word_units, paper.input_feeding) == (1024, 2, 512, True)
+    assert not made["transformer"].recurrent
+    assert made["gru"].continuous
+    assert not replace(made["gru"], output="softmax").continuous
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("gru", {"cell": "rnn"}, "cell is 'rnn', expected one of lstm, gru, transformer"),
+        ("gru", {"output": "words"}, "output is 'words'"),
+        ("gru", {"units": 7}, "an even number"),
+        ("gru", {"dimension": 1}, "dimension is 1, expected at least 2"),
+        ("lstm", {"layers": 0}, "layers is 0"),
+        ("transformer", {"heads": 4}, "4 heads cannot share 6 units"),
+        ("transformer", {"input_feeding": True}, "input feeding does not allow"),
+    ],
+)
+def test_what_cannot_be(kind, changes, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        replace(architecture(kind), **changes)

@@ -1,17 +1,29 @@
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.phrases import Phrases
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.run import CHECKPOINT, TrainingRun
-from phrasetool.translator.beam import translate
+from phrasetool.translator.decoding import pair_scores, translate
 from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.network import padded_targets
 from phrasetool.translator.settings import losses
-from phrasetool.translator.training import NeuralTrainer, checkpoint_bytes, train_neural
+from phrasetool.translator.training import (
+    NeuralTrainer,
+    _mean_word_scores,
+    checkpoint_bytes,
+    fault_of_guessing,
+    fitted_temperature,
+    train_neural,
+)
 from tests.phrasetool.translator.small_pairs import prepared
 
 
@@ -112,3 +124,77 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     with pytest.raises(PhraseToolError, match="make room"):
         train_neural(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()
+
+
+@pytest.fixture(params=["syn-projection", "cross-entropy"])
+def trainer(request):
+    return NeuralTrainer(*prepared(300, 600, loss=request.param, epochs=2))
+
+
+def test_a_translator_that_learnt_is_better_than_guessing(trainer):
+    before = trainer.module.eval()
+    assert fault_of_guessing(before, trainer.development, 1).startswith("it tells sentences from others")
+    list(trainer.run())
+    assert fault_of_guessing(trainer.kept(), trainer.development, 1) is None
+
+
+def test_one_that_reads_nothing_is_not(trainer):
+    list(trainer.run())
+    with torch.no_grad():
+        trainer.module.words.zero_()
+    pairs = trainer.development
+    # A length is something to be known by.
+    same = np.flatnonzero(pairs.sources.lengths == 4)
+    pairs = replace(pairs, sources=pairs.sources.select(same), targets=pairs.targets.select(same))
+    fault = fault_of_guessing(trainer.module.eval(), pairs, 1)
+    assert fault.endswith(", that of guessing is 0.5")
+    auc = float(fault.split("AUC ")[1].split(",")[0])
+    assert auc < 0.55
+
+
+def test_few_pairs_say_nothing(trainer):
+    assert fault_of_guessing(trainer.module.eval(), prepared(50, 40)[1], 1) is None
+
+
+def test_worth_is_that_of_a_word(trainer):
+    module = trainer.module.eval()
+    pairs = trainer.development
+    sources, targets = pairs.sources.part(0, 70), pairs.targets.part(0, 70)
+    continuous = module.architecture.continuous
+    expected = []
+    for i in range(70):
+        one = Phrases.from_lists([sources[i].tolist()]), Phrases.from_lists([targets[i].tolist()])
+        # At temperature 1 a density is a cosine less one.
+        reading = "density" if continuous else "normalised"
+        (score,) = pair_scores(module, *one, np.zeros(1, np.int64), reading, 1.0)
+        expected.append(score / (len(targets[i]) + 1) + continuous)
+    found = _mean_word_scores(module, sources, targets)
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert all(map(math.isfinite, found))
+
+
+@pytest.mark.parametrize("epochs", [1, 6])
+def test_no_temperature_of_a_grid_is_more_likely(epochs):
+    pairs, development, table, settings = prepared(200, 60, epochs=epochs)
+    trainer = NeuralTrainer(pairs, development, table, settings)
+    list(trainer.run())
+    module = trainer.kept()
+    found = fitted_temperature(module, development, 1)
+    with torch.no_grad():
+        targets = padded_targets(development.targets, module.end)
+        predicted = functional.normalize(module.predict(module.encode(development.sources), targets), dim=1)
+        cosines = (predicted @ module.targets.T).double()
+        wanted = targets[targets >= 0]
+
+    def likelihood(temperature):
+        return float(torch.log_softmax(cosines / temperature, 1).gather(1, wanted[:, None]).mean())
+
+    grid = [math.exp(x) for x in np.linspace(-7, 2, 200)]
+    assert likelihood(found) >= max(map(likelihood, grid)) - 1e-4
+    assert found == pytest.approx(max(grid, key=likelihood), rel=0.06)
+
+
+def test_a_softmax_has_one():
+    pairs, development, table, settings = prepared(40, 10, loss="cross-entropy-tied", epochs=1)
+    module = NeuralTrainer(pairs, development, table, settings).kept()
+    assert fitted_temperature(module, development, 1) == 1.0

@@ -3,7 +3,7 @@ import pytest
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
-from phrasetool.pair_classifier.pair_judges import Judgements
+from phrasetool.pair_classifier.bitext_scores import Judgements
 from phrasetool.sentences import sentence_lengths
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]

@@ -1,0 +1,577 @@
+"""Use a trained translator: translate with a beam, and score translations that are given.
+
+Both run the decoder of the network step by step.
+
+* Search (`translate`, `n_best_translations`, `nearest_words`) takes the nearest target vectors at every step, greedily
+  or with a beam.  The score of a hypothesis is the mean of log p over its words and its end, with p of
+  `log_probabilities`; greedily that is the nearest neighbour by cosine.
+* Scoring (`pair_scores`, `scores_of_pairs`, `list_scores`) sums log p(e_t | e_<t, f) over the words of a given
+  translation and its end, after Cho et al. (2014), section 3.1.
+
+The last bits of a product of matrices depend on its size.  So that neither threads nor the other sentences change a
+translation or a score, batches depend on the sentences or pairs alone: a batch to translate has sentences of one length
+and always the same number of rows; pairs to score are sorted and cut into batches of one size; a hypothesis of an
+n-best list is scored with the other hypotheses of its sentence.  (torch rounds a row in another place differently
+where the sizes of states are not multiples of 8; the last digit of a score may differ then.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from phrasetool.nn.device import one_torch_thread
+from phrasetool.nn.positions import LONGEST
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask, Phrases
+from phrasetool.pipeline import run
+from phrasetool.translator.network import NOTHING, NeuralTranslator, padded_targets
+from phrasetool.unique_phrases import distinct_phrases, number_distinct
+from phrasetool.vocabulary import UNKNOWN
+
+# Sentences that are translated together; fewer are filled up.
+_AT_ONCE = 16
+
+
+def most_words(lengths: Int64Array) -> Int64Array:
+    """How many words a translation may have: twice those of the source and five more, at most `LONGEST`, for which
+    self-attention has places."""
+    limits: Int64Array = np.minimum(2 * lengths + 5, LONGEST)
+    return limits
+
+
+def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: float) -> Tensor:
+    """log p of every word and the end, shape (T, V + 1), of what was predicted, shape (T, d).
+
+    Args:
+        module: has the target vectors.
+        predicted: by its `predict` or `step`.
+        temperature: of the softmax over cosines; a softmax translator has 1.
+    """
+    if module.architecture.continuous:
+        logits = functional.normalize(predicted, dim=1) @ module.targets.T
+    else:
+        logits = module.logits(predicted)
+    return functional.log_softmax(logits / temperature, 1)
+
+
+@dataclass(frozen=True)
+class NeuralTranslation:
+    """A translated sentence.
+
+    Attributes:
+        words: ids of target words, 0 where no word was near enough.
+        attended: for each, the source position with most attention.
+        score: mean log probability of the words and the end.
+    """
+
+    words: tuple[int, ...]
+    attended: tuple[int, ...]
+    score: float
+
+    @property
+    def log_probability(self) -> float:
+        """Of the words and the end together."""
+        return self.score * (len(self.words) + 1)
+
+
+def translate(
+    module: NeuralTranslator,
+    sources: Phrases,
+    temperature: float,
+    beam: int = 1,
+    candidates: Sequence[Int64Array] | None = None,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> list[NeuralTranslation]:
+    """Translate N sentences; see `n_best_translations`, of which these are the best."""
+    found = n_best_translations(module, sources, temperature, 1, beam, candidates, threads, tick)
+    return [translations[0] for translations in found]
+
+
+def n_best_translations(
+    module: NeuralTranslator,
+    sources: Phrases,
+    temperature: float,
+    most: int,
+    beam: int,
+    candidates: Sequence[Int64Array] | None = None,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> list[list[NeuralTranslation]]:
+    """The best translations of N sentences that a beam finds, from the best on; for each sentence one at least.
+
+    Args:
+        module: not in training.
+        sources: in ids of the source vocabulary, none without words.
+        temperature: see `log_probabilities`.
+        most: translations of a sentence; they differ in a word at least.
+        beam: hypotheses that are kept at a time; 1 is greedy.
+        candidates: for each sentence the ids of target words that it may use; all if None.
+        threads: batches at a time; each computes on one thread.  They change no translation.
+        tick: called with the number of sentences just done.
+
+    Raises:
+        LengthError: a sentence is too long.
+    """
+    found: list[list[NeuralTranslation]] = [[] for _ in range(len(sources))]
+
+    def search(batch: Int64Array) -> list[list[NeuralTranslation]]:
+        # The first sentence stands where there are no more.
+        rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
+        allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
+        with one_torch_thread(), torch.no_grad():
+            return _Search(module, sources.select(rows), temperature, beam, allowed).run(most)
+
+    batches = list(_length_batches(sources.lengths))
+    with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
+        for batch, done in zip(batches, pool.map(search, batches), strict=True):
+            for sentence, translations in zip(batch.tolist(), done, strict=False):
+                found[sentence] = translations
+            tick(len(batch))
+    return found
+
+
+def _length_batches(lengths: Int64Array) -> Iterator[Int64Array]:
+    """Every sentence once, some at a time, those of a batch equally long."""
+    order = np.argsort(lengths, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if len(order) else ():
+        yield from (same[first : first + _AT_ONCE] for first in range(0, len(same), _AT_ONCE))
+
+
+def _allowed(module: NeuralTranslator, candidates: Sequence[Int64Array]) -> Tensor:
+    """Which words each of B sentences may use, and the end; bool, shape (B, V + 1)."""
+    allowed = torch.zeros(len(candidates), module.end + 1, dtype=torch.bool, device=module.words.device)
+    allowed[:, module.end] = True
+    for row, ids in enumerate(candidates):
+        allowed[row, torch.from_numpy(ids)] = True
+    return allowed
+
+
+class _Search:
+    """The beams of B sentences; a beam's hypotheses stand in neighbouring rows."""
+
+    def __init__(
+        self, module: NeuralTranslator, sources: Phrases, temperature: float, beam: int, allowed: Tensor | None
+    ) -> None:
+        self.module, self.temperature, self.beam = module, temperature, beam
+        self.limits = most_words(sources.lengths)
+        self.count = len(sources)
+        device = module.words.device
+        rows = torch.arange(self.count, device=device).repeat_interleave(beam)
+        self.encoded = module.encode(sources).select(rows)
+        self.allowed = None if allowed is None else allowed[rows]
+        self.state = module.begin(self.encoded, int(self.limits.max()) + 1)
+        self.words = torch.full((len(rows),), NOTHING, device=device)
+        # Only the first hypothesis of each beam is there at first.
+        self.scores = torch.full((self.count, beam), -float("inf"), device=device)
+        self.scores[:, 0] = 0
+        self.history: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.finished: list[list[tuple[float, int, int]]] = [[] for _ in range(self.count)]
+
+    def run(self, most: int) -> list[list[NeuralTranslation]]:
+        """Search to the end; the best of each sentence, so many at most."""
+        for step in range(int(self.limits.max()) + 1):
+            if not self._advance(step):
+                break
+        return [self._best(sentence, most) for sentence in range(self.count)]
+
+    def _advance(self, step: int) -> bool:
+        """One more word for every hypothesis; False when all are finished."""
+        beam, size = self.beam, self.module.end + 1
+        predicted, weights = self.module.step(self.encoded, self.state, self.words)
+        logs = log_probabilities(self.module, predicted, self.temperature)
+        if self.allowed is not None:
+            logs = logs.masked_fill(~self.allowed, -float("inf"))
+        # At the longest, nothing but the end may come.
+        over = torch.from_numpy(np.repeat(self.limits <= step, beam)).to(logs.device)
+        logs[over, : size - 1] = -float("inf")
+        total = (self.scores.view(-1, 1) + logs).view(self.count, -1)
+        best, places = total.topk(beam, 1)
+        parents = places // size + torch.arange(self.count, device=places.device)[:, None] * beam
+        words = places % size
+        attended = weights.argmax(1)[parents.flatten()]
+        self.history.append((parents.flatten().cpu(), words.flatten().cpu(), attended.cpu()))
+        ended = (words == self.module.end) & best.isfinite()
+        for sentence, rank in ended.nonzero().tolist():
+            score = float(best[sentence, rank]) / (step + 1)
+            self.finished[sentence].append((score, step, sentence * beam + rank))
+        self.scores = best.masked_fill(ended, -float("inf"))
+        full = torch.tensor([len(found) >= beam for found in self.finished], device=best.device)
+        self.scores = self.scores.masked_fill(full[:, None], -float("inf"))
+        self.words = words.flatten()
+        if beam > 1:
+            self.state = self.state.select(parents.flatten())
+        return bool(self.scores.isfinite().any())
+
+    def _best(self, sentence: int, most: int) -> list[NeuralTranslation]:
+        """The best finished hypotheses."""
+        ranked = sorted(self.finished[sentence], key=lambda found: (-found[0], found[1], found[2]))
+        return [self._read_back(*found) for found in ranked[:most]]
+
+    def _read_back(self, score: float, step: int, row: int) -> NeuralTranslation:
+        """A hypothesis, from its end to its beginning."""
+        words, attended = [], []
+        for parents, ids, places in reversed(self.history[: step + 1]):
+            words.append(int(ids[row]))
+            attended.append(int(places[row]))
+            row = int(parents[row])
+        return NeuralTranslation(tuple(words[:0:-1]), tuple(attended[:0:-1]), score)
+
+
+def written(
+    translation: NeuralTranslation,
+    target_words: Sequence[bytes],
+    source: Sequence[bytes],
+    dictionary: dict[bytes, bytes],
+) -> list[bytes]:
+    """The words of a translation; an unknown one is what a dictionary has for the source word most attended to, or it.
+
+    Args:
+        translation: of the sentence.
+        target_words: of the target vocabulary.
+        source: the words of the source sentence as written.
+        dictionary: source word -> target word.
+    """
+    found = []
+    for word, place in zip(translation.words, translation.attended, strict=True):
+        if word == UNKNOWN:
+            found.append(dictionary.get(source[place], source[place]))
+        else:
+            found.append(target_words[word])
+    return found
+
+
+def without_repetitions(words: Sequence[bytes]) -> list[bytes]:
+    """The words but those that repeat the one before, which Kumar and Tsvetkov (2019) delete before they score."""
+    return [word for i, word in enumerate(words) if not i or words[i - 1] != word]
+
+
+@dataclass(frozen=True)
+class NearestWords:
+    """What is near a predicted vector.
+
+    Attributes:
+        words: ids of target words, the nearest first; V is the end of the sentence, int64, shape (K,).
+        cosines: with the prediction, float32, shape (K,).
+    """
+
+    words: Int64Array
+    cosines: FloatArray
+
+
+@torch.no_grad()
+def nearest_words(module: NeuralTranslator, sentence: Phrases, temperature: float, count: int) -> list[NearestWords]:
+    """The nearest words at every step of the greedy translation of a sentence, the step of the end included.
+
+    Args:
+        module: not in training; predicts vectors.
+        sentence: one source sentence, with a word at least.
+        temperature: see `log_probabilities`.
+        count: K, at most all words and the end.
+
+    Raises:
+        ValueError: the translator predicts a distribution, not vectors.
+        LengthError: the sentence is too long.
+    """
+    if not module.architecture.continuous:
+        raise ValueError("this translator predicts a distribution; no vector has neighbours")
+    (found,) = translate(module, sentence, temperature)
+    targets = padded_targets(Phrases.from_lists([found.words]), module.end)
+    predicted = module.predict(module.encode(sentence), targets.to(module.words.device))
+    cosines = functional.normalize(predicted, dim=1) @ module.targets.T
+    best, words = cosines.topk(min(count, module.end + 1), 1)
+    pairs = zip(words.cpu().numpy(), best.cpu().numpy().astype(np.float32), strict=True)
+    return [NearestWords(*pair) for pair in pairs]
+
+
+# Predictions that are compared with all target vectors at once: so many cosines stay in the cache.
+_COMPARED_AT_ONCE = 256
+# exp of it, and of minus it, is a float32 that is neither infinite nor zero, and so are sums of thousands.
+_LARGEST_EXPONENT = 60.0
+
+
+@dataclass(frozen=True)
+class _Depth:
+    """The nodes of a tree that so many words lead to.
+
+    Attributes:
+        rows: the targets that have as many words or more, int64, shape (R,).
+        node: of each, int64, shape (R,).
+        parents: of each node, at the depth before, int64, shape (K,).
+        words: that lead to each node, int64, shape (K,); NOTHING at the beginning.
+        sources: of each node, int64, shape (K,).
+        wanted: the next word of each of the rows, or the end, int64, shape (R,).
+    """
+
+    rows: Int64Array
+    node: Int64Array
+    parents: Int64Array
+    words: Int64Array
+    sources: Int64Array
+    wanted: Int64Array
+
+
+def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
+    """The depths of the tree of some targets.
+
+    Args:
+        targets: P phrases, sorted by source, then by their words in order.
+        sources: int64, shape (P,), ascending.
+        end: the id that follows the last word.
+    """
+    lengths = targets.lengths
+    longest = int(lengths.max())
+    # Targets may all be without words.
+    matrix = targets.padded(max(longest, 1)).astype(np.int64)
+    rows = np.arange(len(targets))
+    new: Mask = np.concatenate([[True], sources[1:] != sources[:-1]])
+    before: Int64Array = np.cumsum(new) - 1
+    for depth in range(longest + 1):
+        if depth:
+            kept = lengths[rows] >= depth
+            # A row that drops out takes nothing along: the next one that stays begins a node if any between did.
+            groups = np.cumsum(kept) - 1
+            begins = np.zeros(int(kept.sum()), np.bool_)
+            begins[groups[np.flatnonzero(new & kept)]] = True
+            carried = np.flatnonzero(new & ~kept)
+            following = groups[carried] + 1
+            begins[following[following < len(begins)]] = True
+            rows, parent_rows, new = rows[kept], before[kept], begins
+            words = matrix[rows, depth - 1]
+            new[1:] |= (words[1:] != words[:-1]) | (parent_rows[1:] != parent_rows[:-1])
+        else:
+            words, parent_rows = np.full(len(rows), NOTHING, np.int64), before
+        node: Int64Array = np.cumsum(new) - 1
+        wanted = np.where(lengths[rows] > depth, matrix[rows, min(depth, matrix.shape[1] - 1)], end)
+        yield _Depth(rows, node, parent_rows[new], words[new], sources[rows[new]], wanted)
+        before = node
+
+
+@torch.no_grad()
+def pair_scores(
+    module: NeuralTranslator,
+    sources: Phrases,
+    targets: Phrases,
+    source_of: Int64Array,
+    reading: str,
+    temperature: float,
+) -> DoubleArray:
+    """Scores of phrase pairs, float64, shape (P,).
+
+    The last bits of a score depend on which pairs are asked for together.
+
+    Args:
+        module: not in training.
+        sources: distinct source phrases, none without words.
+        targets: P phrases, sorted by source, then by their words in order (as `pair_order` does).
+        source_of: the source of each target, int64, shape (P,), ascending.
+        reading: one of `architecture.READINGS`.
+        temperature: of the translator.
+
+    Raises:
+        LengthError: a source is too long.
+        ValueError: a source has no word, or a softmax is asked for densities.
+    """
+    if reading == "density" and not module.architecture.continuous:
+        raise ValueError("a softmax has no densities; ask for `normalised`")
+    if not len(targets):
+        return np.zeros(0)
+    encoded = module.encode(sources)
+    state = module.begin(encoded, int(targets.lengths.max()) + 1)
+    total = torch.zeros(len(targets), dtype=torch.float64)
+    # A product of few rows is as slow as one of twice as many: those of several depths are compared together.
+    waiting: list[tuple[_Depth, Tensor]] = []
+    for depth in _tree(targets, source_of, module.end):
+        here = torch.from_numpy(depth.sources)
+        state = state.select(here if depth.words[0] == NOTHING else torch.from_numpy(depth.parents))
+        predicted, _ = module.step(encoded.select(here), state, torch.from_numpy(depth.words))
+        waiting.append((depth, predicted))
+        if sum(len(rows) for _, rows in waiting) >= _COMPARED_AT_ONCE:
+            _add(module, waiting, reading, temperature, total)
+            waiting = []
+    if waiting:
+        _add(module, waiting, reading, temperature, total)
+    scores: DoubleArray = total.numpy()
+    return scores
+
+
+def _add(
+    module: NeuralTranslator, depths: list[tuple[_Depth, Tensor]], reading: str, temperature: float, total: Tensor
+) -> None:
+    """Add what some depths say of their rows to the totals, shape (P,)."""
+    predicted = torch.cat([rows for _, rows in depths])
+    starts = np.cumsum([0, *(len(rows) for _, rows in depths)])
+    node = np.concatenate([depth.node + start for (depth, _), start in zip(depths, starts[:-1], strict=True)])
+    wanted = np.concatenate([depth.wanted for depth, _ in depths])
+    logs = _logs(module, predicted, torch.from_numpy(node), torch.from_numpy(wanted), reading, temperature).double()
+    parts = torch.split(logs, [len(depth.rows) for depth, _ in depths])
+    for (depth, _), part in zip(depths, parts, strict=True):
+        total[torch.from_numpy(depth.rows)] += part
+
+
+def _logs(
+    module: NeuralTranslator, predicted: Tensor, node: Tensor, wanted: Tensor, reading: str, temperature: float
+) -> Tensor:
+    """log p of the wanted words, shape (R,), where predictions of shape (K, d) belong to nodes."""
+    if module.architecture.continuous:
+        predicted = functional.normalize(predicted, dim=1)
+    right = (predicted[node] * module.targets[wanted]).sum(1)
+    if reading == "density":
+        return (right - 1) / temperature
+    bias: Tensor | None = module.bias
+    if bias is not None:
+        right = right + bias[wanted]
+    # Cosines are at most one: so large a temperature needs no maximum to be taken off before the exponential.
+    bounded = module.architecture.continuous and temperature > 1 / _LARGEST_EXPONENT
+    predicted = predicted / temperature
+    if bias is not None:
+        bias = bias / temperature
+    sums = predicted.new_empty(len(predicted))
+    for first in range(0, len(predicted), _COMPARED_AT_ONCE):
+        logits = functional.linear(predicted[first : first + _COMPARED_AT_ONCE], module.targets, bias)
+        sums[first : first + _COMPARED_AT_ONCE] = logits.exp_().sum(1).log_() if bounded else logits.logsumexp(1)
+    return right / temperature - sums[node]
+
+
+def pair_order(sources: Int64Array, targets: Phrases) -> Int64Array:
+    """Where each pair stands when they are sorted by source, then by the words of the target in order; shape (P,).
+
+    Args:
+        sources: numbers, of source phrases or of anything else that comes first, shape (P,).
+        targets: P phrases.
+    """
+    matrix = targets.padded(int(targets.lengths.max(initial=0)), NOTHING)
+    return np.lexsort((*matrix.T[::-1], sources))
+
+
+# Pairs of a batch: larger ones leave the cache, smaller ones spend their time between products.
+_PAIRS_OF_A_BATCH = 1024
+
+
+def is_too_long(sources: Phrases, targets: Phrases) -> Mask:
+    """Which of N pairs have more words on a side than a translator takes; bool, shape (N,)."""
+    return np.asarray(np.maximum(sources.lengths, targets.lengths) > LONGEST)
+
+
+def _can_be_scored(sources: Phrases, targets: Phrases) -> Mask:
+    """Which of N pairs have words on both sides, and not too many; bool, shape (N,)."""
+    shortest = np.minimum(sources.lengths, targets.lengths)
+    return np.asarray((shortest > 0) & ~is_too_long(sources, targets))
+
+
+def scores_of_pairs(
+    module: NeuralTranslator, sources: Phrases, targets: Phrases, reading: str, temperature: float
+) -> DoubleArray:
+    """The scores of N pairs, float64, shape (N,); see `likelihood`.  NaN where a pair cannot be scored.
+
+    Args:
+        module: not in training.
+        sources: N phrases, which may be equal.
+        targets: N phrases.
+        reading: one of `architecture.READINGS`.
+        temperature: of the translator.
+
+    Raises:
+        ValueError: a softmax is asked for densities.
+    """
+    scores = np.full(len(sources), np.nan)
+    places = np.flatnonzero(_can_be_scored(sources, targets))
+    sources, targets = sources.select(places), targets.select(places)
+    numbers, distinct = distinct_phrases(sources)
+    order = pair_order(distinct.lengths, distinct)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    distinct, numbers = distinct.select(order), ranks[numbers]
+    rows = pair_order(numbers, targets)
+    for first in range(0, len(rows), _PAIRS_OF_A_BATCH):
+        batch = rows[first : first + _PAIRS_OF_A_BATCH]
+        which, source_of = np.unique(numbers[batch], return_inverse=True)
+        scores[places[batch]] = pair_scores(
+            module, distinct.select(which), targets.select(batch), source_of, reading, temperature
+        )
+    return scores
+
+
+# What a text without words is read as.
+_NO_WORDS = Phrases.from_lists([[UNKNOWN]])
+
+
+def list_scores(
+    module: NeuralTranslator,
+    temperature: float,
+    sources: Phrases,
+    hypotheses: Phrases,
+    sentences: Int64Array,
+    *,
+    backward: bool,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda sentences: None,
+) -> DoubleArray:
+    """log p(hypothesis | source), or log p(source | hypothesis) if backward; float64, shape (N,).
+
+    A text that is to be translated from and has no words is read as one unknown word.
+
+    Args:
+        module: not in training.
+        temperature: of the translator.
+        sources: S sentences, in ids of the module's source words, or of its target words if backward.
+        hypotheses: N, in ids of the other side.
+        sentences: of each hypothesis, int64, shape (N,), ascending.
+        backward: whether the translator reads hypotheses and writes sources.
+        threads: sentences that are worked on at a time, each by one thread.
+        tick: called with the number of sentences just done.
+
+    Raises:
+        LengthError: a text is too long.
+        ValueError: sentences do not ascend, or one is not there.
+    """
+    if len(sentences) and (np.diff(sentences).min(initial=0) < 0 or sentences[0] < 0 or sentences[-1] >= len(sources)):
+        raise ValueError(f"expected ascending sentence numbers below {len(sources)}")
+    scores = np.zeros(len(hypotheses))
+    numbers, firsts = np.unique(sentences, return_index=True)
+    ends = [*firsts[1:].tolist(), len(sentences)]
+
+    def work(part: tuple[int, int, int]) -> tuple[int, int, DoubleArray]:
+        sentence, first, last = part
+        source = sources.part(sentence, sentence + 1)
+        with one_torch_thread():
+            found = _sentence_scores(module, temperature, source, hypotheses.part(first, last), backward)
+        return first, last, found
+
+    with one_torch_thread():
+        parts = zip(numbers.tolist(), firsts.tolist(), ends, strict=True)
+        for first, last, found in run(parts, work, threads):
+            scores[first:last] = found
+            tick(1)
+    return scores
+
+
+def _sentence_scores(
+    module: NeuralTranslator, temperature: float, source: Phrases, hypotheses: Phrases, backward: bool
+) -> DoubleArray:
+    """Scores of the hypotheses of one sentence, float64, shape (N,)."""
+    numbers, firsts = number_distinct(hypotheses)
+    distinct = hypotheses.select(firsts)
+    order = pair_order(np.zeros(len(distinct), np.int64), distinct)
+    ordered = distinct.select(order)
+    one = np.zeros(len(ordered), np.int64)
+    found = np.empty(len(ordered))
+    if backward:
+        read = Phrases.concatenate([part if len(part.words) else _NO_WORDS for part in _singles(ordered)])
+        targets = source.select(one)
+        scores = pair_scores(module, read, targets, np.arange(len(read)), "normalised", temperature)
+    else:
+        read = source if len(source.words) else _NO_WORDS
+        scores = pair_scores(module, read, ordered, one, "normalised", temperature)
+    found[order] = scores
+    return found[numbers]
+
+
+def _singles(phrases: Phrases) -> Iterator[Phrases]:
+    return (phrases.part(i, i + 1) for i in range(len(phrases)))
