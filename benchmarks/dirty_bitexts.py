@@ -151,7 +151,7 @@ def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> t
         other = [folder / f"half-{1 - half}.{side}" for side in (source, target)]
         if not (model / "config.json").exists():
             command(
-                "train", "--model", "parallel", *mine, "--dev", *dev, "-o", model, "--threads", threads, "--device",
+                "train", "classifier", *mine, "--dev", *dev, "-o", model, "--threads", threads, "--device",
                 "cpu", "--overwrite",
             )  # fmt: skip
         if not scores.exists():

@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose names begin like this: rae")
     parser.add_argument("--seeds", type=int, default=2, help="1 .. N; 0: accuracy stays as it was measured before")
     parser.add_argument("--rounds", type=int, default=3, help="of timing; 0: speeds stay as they were measured before")
-    parser.add_argument("--iterations", type=int, help="for a trial; then nothing is kept")
+    parser.add_argument("--epochs", type=int, help="for a trial; then nothing is kept")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -75,13 +75,13 @@ def main() -> None:
     if options.rounds and YARDSTICK not in chosen:
         parser.error(f"annotate is timed beside {YARDSTICK}, which is not among the rows; give --rounds 0")
     found: dict[str, dict[str, Any]] = {way: {} for way in chosen}
-    trial = ["--iterations", str(options.iterations)] if options.iterations else []
+    trial = ["--epochs", str(options.iterations)] if options.iterations else []
     models = {}
     for way, changes in chosen.items():
         models[way] = str(WORK / f"encoders-{way.replace(', ', '-').replace(' ', '')}")
         if not options.seeds:
             # A model is wanted for its speed alone, which does not depend on how long it was trained.
-            accuracy(train, held_out, models[way], [*flags(changes), "--iterations", "1"])
+            accuracy(train, held_out, models[way], [*flags(changes), "--epochs", "1"])
             continue
         found[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
         print(way, found[way], flush=True)

@@ -1,7 +1,7 @@
 """Mining comparable text: a thousand true pairs among three thousand sentences a side that have no translation.
 
     python benchmarks/mining.py --make                        # writes the corpora, with what is left to train on
-    phrasetool train --model parallel work/mining/train.zh work/mining/train.en --dev ... -o model
+    phrasetool train classifier work/mining/train.zh work/mining/train.en --dev ... -o model
     python benchmarks/mining.py model [MODEL ...]             # models of several seeds
 
 Texts of two kinds, Chinese and English: everyday sentences (Tatoeba) and social media (Microtopia).  True pairs are of

@@ -6,7 +6,7 @@ the threshold that was best on the development set.  What is finished is kept in
 run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
 A training that was interrupted goes on after its last epoch, from benchmarks/work/parallel/.
 
-`--bert` names folders that `phrasetool train --model masked-lm` made: "own BERT", which is no mBERT.
+`--bert` names folders that `phrasetool train bert` made: "own BERT", which is no mBERT.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Text: the monolingual captions beside the reference run (145,000 of Multi30k, English unless told otherwise).  Every
 145th line is held out, 1,000 in all; lines that are the same as one of these are taken out of the training text.  All
-architectures have the same dimensions, settings and epochs: those of `phrasetool train --model autoencoder`, but for
+architectures have the same dimensions, settings and epochs: those of `phrasetool train autoencoder`, but for
 what is given here (unknown flags go to it as they are, `--hidden 1024` and the like).
 
 A model that is there, trained in this way, is not trained again; a training that was interrupted goes on.
@@ -86,7 +86,7 @@ def train(text: Path, model: Path, flags: list[str]) -> None:
     model.mkdir(parents=True, exist_ok=True)
     (model / "config.json").unlink(missing_ok=True)
     how.write_text(json.dumps({"flags": flags}))
-    command = [COMMAND, "train", "--model", "autoencoder", str(text), "-o", str(model), *flags]
+    command = [COMMAND, "train", "autoencoder", str(text), "-o", str(model), *flags]
     began = time.perf_counter()
     subprocess.run([*command, *(["--resume"] if resume else [])], check=True)
     # How long an interrupted training took is not known.

@@ -90,7 +90,7 @@ class Case:
                 self, name=f"{self.name}, {what} {count} lines", folder=folder, table=table, pairs=None, ini=None,
                 reordering=None, dev=None, refused={}, warned={}, built=0,
             )  # fmt: skip
-            yield checked(case, "train", ["train", str(table), "-o", str(folder / "own"), "--iterations", "1"])
+            yield checked(case, "train", ["train", str(table), "-o", str(folder / "own"), "--epochs", "1"])
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -221,7 +221,7 @@ def forms(folder: Path) -> Iterator[Case]:
     lines = {b" ||| ".join(line.split(b" ||| ")[:2]) for name in names for line in TABLES[name].splitlines()}
     pairs.write_bytes(b"".join(line + b"\n" for line in sorted(lines) if line.count(b"|||") == 1))
     if not model.exists():
-        _make("train", pairs, "-o", model, "--dimension", "6", "--iterations", "3")
+        _make("train", pairs, "-o", model, "--dimension", "6", "--epochs", "3")
     for name in names:
         there = folder / name.replace(" ", "-")
         there.mkdir(exist_ok=True)
@@ -230,7 +230,7 @@ def forms(folder: Path) -> Iterator[Case]:
 
 
 def _trained(case: Case) -> Case:
-    settings = ["--iterations", str(ITERATIONS), "--threads", "1"]
+    settings = ["--epochs", str(ITERATIONS), "--threads", "1"]
     return checked(case, "train", ["train", str(case.pairs), "-o", str(case.model), *settings])
 
 

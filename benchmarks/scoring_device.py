@@ -18,9 +18,9 @@ import torch
 from measuring import COMMAND, WORK, alternate, compile_kernels, model, reference, report, summary
 
 BAR = 1e-5
-TRAINING = ("--vectors", "random", "--iterations", "3", "-q")
+TRAINING = ("--vectors", "random", "--epochs", "3", "-q")
 # What is trained here beside the model of 50 dimensions.
-LARGER = {"rae, n = 200": ("--dimension", "200"), "mean-max, n = 512": ("--encoder", "mean-max")}
+LARGER = {"rae, n = 200": ("--dimension", "200"), "mean-max, n = 512": ("--architecture", "mean-max")}
 DEVICES = ("cpu", "cuda")
 
 

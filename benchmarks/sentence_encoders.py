@@ -225,7 +225,7 @@ def normalised_accuracies(
 
 
 def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: list[str]) -> dict[str, float]:
-    """Accuracy@1 of a model of `train --encoder mean`."""
+    """Accuracy@1 of a model of `train --architecture mean`."""
     model = str(FOLDER / "mean")
     vectors = ["--source-vectors", files[0], "--target-vectors", files[1]]
     # All phrases: who has vectors knows the words of both files.
@@ -234,7 +234,7 @@ def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: l
         Path(train).read_bytes() + Path(held_out).read_bytes() if "identity" in changes else Path(train).read_bytes()
     )
     subprocess.run(
-        [COMMAND, "train", str(both), "--encoder", "mean", *vectors, *changes, "-o", model, "--overwrite", "-q"],
+        [COMMAND, "train", str(both), "--architecture", "mean", *vectors, *changes, "-o", model, "--overwrite", "-q"],
         check=True,
     )
     done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)

@@ -46,7 +46,7 @@ def cases(folder: Path) -> dict[str, list[str]]:
             "prune", table, "--method", "significance", "--corpus", *train, "--target-size", "0.1", "-o", f"{out}.gz",
             "-q"],
         "training_speed: a pass": [
-            "train", forced, "-o", f"{out}-model", "--iterations", "4", "--vectors", "random", "-q"],
+            "train", forced, "-o", f"{out}-model", "--epochs", "4", "--vectors", "random", "-q"],
         "decoder: cube": [
             "decode", "--moses-ini", ini, test, "--search", "cube", "--pop-limit", "400", "-o", out, "-q"],
         "decoder: stacks": ["decode", "--moses-ini", ini, test, "-o", out, "-q"],

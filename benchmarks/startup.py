@@ -63,9 +63,9 @@ def commands() -> dict[str, list[str]]:
         "force-decode": ["force-decode", *engine, *train, "-o", "out.gz", "-q"],
         "tune": [
             "tune", *engine, "--source", "demo/engine/dev.zh", "-r", "demo/engine/dev.en", "-o", "out.ini",
-            "--iterations", "2", "-q",
+            "--epochs", "2", "-q",
         ],
-        "train": ["train", "thousand-pairs.txt", "-o", "out-model", "--iterations", "5", "-q"],
+        "train": ["train", "thousand-pairs.txt", "-o", "out-model", "--epochs", "5", "-q"],
     }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def trained(kind: str, seed: int) -> Path:
             texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed))]
         else:
             texts = bitexts(TRIAL) if kind == "trial" else bitexts()
-        command = [COMMAND, "train", "--model", "syntax", *texts, *options, *going, "-o", str(folder)]
+        command = [COMMAND, "train", "syntax", *texts, *options, *going, "-o", str(folder)]
         subprocess.run(command, check=True)
     return folder
 

@@ -73,7 +73,7 @@ def tuned(language: str, size: int, seed: int) -> Path:
                 path.write_text("".join(row[side] + "\n" for row in rows), "utf-8")
                 given += [name, str(path)]
         options = ["--tagger", str(TAGGER), "--seed", str(seed), "--epochs", "5", "--threads", "1", "--device", "cpu"]
-        command = [COMMAND, "train", "--model", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
+        command = [COMMAND, "train", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
         subprocess.run([*command, "--overwrite", "-q"], check=True)
     return folder
 

@@ -104,7 +104,7 @@ def main() -> None:
     epochs = ["--epochs", str(arguments.epochs)] if arguments.epochs else []
     model, spent = FOLDER / "model", FOLDER / "spent.json"
     if not arguments.measure:
-        command = [COMMAND, "train", "--model", "tagger", *given, *epochs, "--threads", "1", "--overwrite"]
+        command = [COMMAND, "train", "tagger", *given, *epochs, "--threads", "1", "--overwrite"]
         used = usage([*command, "--device", "cpu", "-o", str(model), "-q"])
         spent.write_text(json.dumps({"cpu_seconds": used.cpu, "peak_bytes": used.peak}), "utf-8")
     config = json.loads((model / "config.json").read_text("utf-8"))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from phrasetool_cli.main import cli
 
 PAGE = Path(__file__).parent / "commands.md"
-WIDTH = 100
+WIDTH = 80
 # Where a command is explained at length.
 GUIDES = {
     "train": "guides/choosing-a-model.md", "evaluate-model": "guides/choosing-a-model.md", "prune": "guides/prune.md",
@@ -48,6 +48,10 @@ def page() -> str:
             title = (PAGE.parent / GUIDES[name]).read_text("utf-8").partition("\n")[0].removeprefix("# ")
             parts.append(f"More in [{title}]({GUIDES[name]}).")
         parts.append(f"```text\n{help_of(name)}\n```")
+        command = cli.get_command(context, name)
+        for kind in command.list_commands(context) if isinstance(command, click.Group) else ():
+            parts.append(f"### {name} {kind}")
+            parts.append(f"```text\n{help_of(name, kind)}\n```")
     return "\n\n".join(parts) + "\n"
 
 

@@ -37,7 +37,7 @@ TRAININGS = (
 # Of them, those that take long to copy.
 LARGE = frozenset(("parallel", "tagger"))
 # A training that is ended at its first checkpoint.
-UNFINISHED = "phrasetool train pairs.txt -o part --dimension 10 --iterations 500 --vectors random --quiet --threads 1"
+UNFINISHED = "phrasetool train pairs.txt -o part --dimension 10 --epochs 500 --vectors random --quiet --threads 1"
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
 # What the files of the page are about, in its order.
 TOPICS = {

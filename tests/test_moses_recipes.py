@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
         assert run_inside("lm", "corpus/train.en", "--order", "2", "-o", "model/lm.arpa").code == 0
         tables = ["--table", "model/phrase-table.gz", "--reordering-table", f"model/{REORDERING}"]
         assert run_inside("moses-ini", *tables, "--lm", "model/lm.arpa", "-o", "model/moses.ini").code == 0
-        run_page("index.md", {"train": ["--iterations", "3", "-q"], "tune": ["--iterations", "2"]})
+        run_page("index.md", {"train": ["--epochs", "3", "-q"], "tune": ["--epochs", "2"]})
         yield folder
 
 
@@ -127,7 +127,7 @@ def test_the_whole_way_on_a_real_run(reference, tmp_path, monkeypatch):
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
             write(tmp_path / f"corpus/{name}.{language}", b"\n".join(data.split(b"\n")[:lines]) + b"\n")
     monkeypatch.chdir(tmp_path)
-    run_page("index.md", {"train": ["--iterations", "2", "-q"]}, until="Tune")
+    run_page("index.md", {"train": ["--epochs", "2", "-q"]}, until="Tune")
     outputs = [(tmp_path / f"test.{name}.out").read_bytes().split(b"\n") for name in ("full", "small", "sim")]
     moses = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
     assert [line.split() for line in outputs[0][:50]] == [line.split() for line in moses[:50]]

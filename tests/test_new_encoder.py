@@ -133,8 +133,8 @@ def trained(registered, tmp_path):
     """The folder of a model of the new kind."""
     pairs = write(tmp_path / "pairs.gz", pair_lines())
     done = run_inside(
-        "train", pairs, "-o", tmp_path / "m", "--encoder", "bag-of-words", "--loss", "nearest", "--reach", "1.5",
-        "--power", "3", "--iterations", "20",
+        "train", pairs, "-o", tmp_path / "m", "--architecture", "bag-of-words", "--loss", "nearest", "--reach", "1.5",
+        "--power", "3", "--epochs", "20",
     )  # fmt: skip
     assert done.code == 0, done.err
     return tmp_path / "m"
@@ -169,21 +169,20 @@ def test_every_command_knows_it(trained, tmp_path):
     assert "reach                1.5" in text
 
 
-def test_help_tells_of_it(registered):
-    text = " ".join(run_inside("train", "--help").out.decode().split())
-    assert "bag-of-words the sum of the word vectors" in text
-    assert "nearest be near the partner and far from a random phrase" in text
-    assert "--reach X How near a random phrase may be. [default: nearest 2]" in text
-    sizes = "mean-max 512; mean 300; bag-of-words 20; continuous 300"
-    assert f"--dimension X n, the size of a phrase vector. [default: 50; {sizes}]" in text
+def test_help_shows_it(registered):
+    named = ("--architecture", "bag-of-words", "--loss", "nearest")
+    text = " ".join(run_inside("train", "phrases", *named, "--help").out.decode().split())
+    assert "--reach X How near a random phrase may be. [default: 2]" in text
+    assert "--power N Nothing depends on it. [default: 1]" in text
+    assert "--dimension N n, the size of a phrase vector. [default: 20]" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--reach", "1"), "reach belongs to the loss nearest; the loss in-batch takes temperature, smoothing"),
-        (("--encoder", "bag-of-words", "--dimension", "100"), "a bag of dimension 100 cannot be carried"),
-        (("--encoder", "bag-of-words", "--alpha", "0.5"), "the encoder bag-of-words does not reconstruct"),
+        (("--architecture", "bag-of-words", "--dimension", "100"), "a bag of dimension 100 cannot be carried"),
+        (("--architecture", "bag-of-words", "--alpha", "0.5"), "the encoder bag-of-words does not reconstruct"),
     ],
 )
 def test_what_does_not_fit_it_is_bad_usage(registered, arguments, message):
@@ -196,6 +195,6 @@ def test_what_does_not_fit_it_is_bad_usage(registered, arguments, message):
 @pytest.mark.parametrize("loss", [*OBJECTIVES, "nearest"])
 def test_it_takes_any_objective(registered, loss, frozen, tmp_path):
     pairs = write(tmp_path / "pairs.gz", pair_lines()[:1500].rpartition(b"\n")[0])
-    options = ("--encoder", "bag-of-words", "--loss", loss, "--iterations", "1", *frozen)
+    options = ("--architecture", "bag-of-words", "--loss", loss, "--epochs", "1", *frozen)
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "-q").code == 0
     assert BilingualModel.load(tmp_path / "m").kind == Bag()

@@ -47,7 +47,7 @@ def folder(moses, tmp_path_factory):
     write(folder / "text", b"\n".join(text) + b"\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        ours("train", "table.gz", "-o", "brae", "--iterations", "2", "-q")
+        ours("train", "table.gz", "-o", "brae", "--epochs", "2", "-q")
         ours("lm", "target", "--order", "2", "-o", "lm.arpa")
         tables = ["--table", "table.gz", "--reordering-table", "reordering.gz"]
         ours("moses-ini", *tables, "--lm", "lm.arpa", "-o", "full.ini")

@@ -72,7 +72,8 @@ def held_out() -> str:
 def sentence_encoders() -> str:
     """Accuracy of encoders from elsewhere, by normalisation."""
     titles = {
-        "mean, learnt": "`train --encoder mean`, learnt", "mean, identity": "`train --encoder mean`, identity",
+        "mean, learnt": "`train --architecture mean`, learnt",
+        "mean, identity": "`train --architecture mean`, identity",
         "static, a folder a side": "static, a folder for each side", "static, one folder": "static, one folder",
         "transformers": "transformers", "sentence-transformers": "sentence-transformers",
     }  # fmt: skip

@@ -1,14 +1,22 @@
-"""The class of all commands: options in sections, `--verbose`, and defaults from a configuration."""
+"""The classes of all commands: options in sections, renamed options, `--verbose`; and groups that import lazily."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import re
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from phrasetool_cli.messages import hint
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _VERBOSE = "phrasetool.verbose"
 # What a command that was given `--config`, or found a configuration, tells with --verbose.
@@ -106,6 +114,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Where click's decorators leave the parameters of a function, last one first; and where `sections` leaves a title.
 _PARAMETERS = "__click_params__"
 _TITLE = "phrasetool_section"
+# Section of the options that have no title.
+_GENERAL = "General"
+# The range of valid numbers, which click appends to help texts: by itself, or behind the default.
+_RANGE = r"(?:[-\d.e]+<=?)?x(?:[<>]=?[-\d.e]+)?\]"
+_RANGES = re.compile(rf"  \[{_RANGE}|; {_RANGE}")
+_TYPE_NAMES = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X", " SHARE": " SHARE"}
+# Set by the shell when it asks what could stand at the cursor; click answers.
+COMPLETION = "_PHRASETOOL_COMPLETE"
+# Metavars of texts that do not name a file.
+_TEXTS = {
+    "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
+    "ARGUMENTS", "P", "TEXT", "PREFIX",
+}  # fmt: skip
+# Arguments that do not name a file, by command.
+_TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
 
 
 def sections(*parts: str | Callable[[Any], Any] | None) -> Callable[[_Function], _Function]:
@@ -140,22 +163,73 @@ def give_title(parameter: click.Parameter, title: str) -> None:
     setattr(parameter, _TITLE, title)
 
 
+def current_names(arguments: Sequence[str], renamed: Mapping[str, str], silent: bool = False) -> list[str]:
+    """Return arguments with the present names of options.
+
+    Options that were renamed work under their old names for one release, with a hint on standard error.
+
+    Args:
+        arguments: of a command, as they were typed.
+        renamed: old name of an option -> present name.
+        silent: give no hint.
+    """
+    if not renamed:
+        return list(arguments)
+    names = list(arguments)
+    end = names.index("--") if "--" in names else len(names)
+    quiet = silent or not {"-q", "--quiet"}.isdisjoint(names[:end])
+    hinted = set()
+    for i, argument in enumerate(names[:end]):
+        old, equals, value = argument.partition("=")
+        if (new := renamed.get(old)) is None:
+            continue
+        names[i] = f"{new}{equals}{value}"
+        if old not in hinted and not quiet:
+            hinted.add(old)
+            hint(f"{old} is now called {new}; the old name works for one more release")
+    return names
+
+
+def value_of(arguments: Sequence[str], option: str) -> str | None:
+    """Return the last value of an option in arguments as they were typed; None without one."""
+    value = None
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == option:
+            value = following
+        elif argument.startswith(f"{option}="):
+            value = argument.partition("=")[2]
+    return value
+
+
 class SectionedCommand(click.Command):
-    """A command that lists its options under the titles that `sections` gave them, the others last."""
+    """A command that lists its options under the titles that `sections` gave them, the others last.
+
+    Args:
+        renamed: old name of an option -> present name.
+    """
+
+    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.renamed = dict(renamed or {})
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Title -> option and help, in order."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        titled: dict[str, list[tuple[str, str]]] = {}
         others: list[tuple[str, str]] = []
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
             if record is not None and isinstance(parameter, click.Option):
                 title = getattr(parameter, _TITLE, None)
-                (found.setdefault(title, []) if title else others).append(record)
-        return {**found, "Other options" if found else "Options": others}
+                (titled.setdefault(title, []) if title else others).append(_short_record(*record))
+        others = [*titled.pop(_GENERAL, []), *others]
+        return {**titled, _GENERAL if titled else "Options": others}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments, of which some may be old names of options."""
+        return super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
 
     def invoke(self, context: click.Context) -> Any:
-        """Run with what was typed and what is configured; with --verbose, after a word about that."""
+        """Run with what was typed and what is configured; with --verbose, after a report of that."""
         if context.default_map:
             from phrasetool_cli.config_file import command_line_wins
 
@@ -169,3 +243,83 @@ class SectionedCommand(click.Command):
         for title, rows in self.sections(context).items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _short_record(names: str, text: str) -> tuple[str, str]:
+    """Names and help of an option with short names of types, and without the range of valid numbers."""
+    for long, short in _TYPE_NAMES.items():
+        names = names.replace(long, short)
+    return names, _RANGES.sub(lambda found: "]" if found[0].startswith(";") else "", text)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use.
+
+    Args:
+        package: holds a module for each command, in which it is called `command`.
+        titled: title -> name of a command -> summary, the first line of its help.
+    """
+
+    def __init__(self, *arguments: Any, package: str, titled: Mapping[str, Mapping[str, str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.package, self.titled = package, titled
+        self.summaries = {name: summary for part in titled.values() for name, summary in part.items()}
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, in the order of the help."""
+        return list(self.summaries)
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or refuse an unknown name and suggest a similar one."""
+        name = arguments[0]
+        if not context.resilient_parsing and name not in self.summaries and not name.startswith("-"):
+            from phrasetool_cli.config_file import nearest
+
+            raise click.UsageError(f"there is no command {name!r}{nearest(name, self.summaries)}", context)
+        return super().resolve_command(context, arguments)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name not in self.summaries:
+            return None
+        command: click.Command = importlib.import_module(f"{self.package}.{name.replace('-', '_')}").command
+        if COMPLETION in os.environ:
+            _complete_files(name, command)
+        return command
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names and options without importing a command."""
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=text) for name, text in self.summaries.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, context, incomplete)]
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, then the options."""
+        self.format_commands(context, formatter)
+        click.Command.format_options(self, context, formatter)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands under their titles, without importing them."""
+        width = max(map(len, self.summaries))
+        for title, commands in self.titled.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
+
+
+def _complete_files(name: str, command: click.Command) -> None:
+    """Let the shell complete the arguments and options of a command that name files.
+
+    Args:
+        name: of the command.
+        command: its parameters get another type.
+    """
+    for parameter in command.params:
+        types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
+        is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in types)
+        if is_text and parameter.metavar not in _TEXTS and (name, parameter.name) not in _TEXT_ARGUMENTS:
+            parameter.type = click.Path()

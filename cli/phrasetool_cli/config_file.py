@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.text_splitting import split_lines
+from phrasetool_cli.messages import hint
 
 NAME = "phrasetool.toml"
 
@@ -68,23 +69,77 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
             raise DataError(path, f"unknown command {section!r}{nearest(section, names)}", line_number)
         if not isinstance(options, dict):
             raise DataError(path, f"expected a section [{section}], found a value", line_number)
-        # As click makes it: a command keeps the names of its help option from the first context that asks for it.
-        settings = {**command.context_settings, "info_name": section, "resilient_parsing": True}
-        with click.Context(command, parent, **settings) as context:
-            defaults[section] = _section(path, text, section, context, options)
+        with _context(command, section, parent) as context:
+            if isinstance(command, click.Group):
+                defaults[section] = _group(path, text, section, context, options)
+            else:
+                defaults[section] = _section(path, text, section, context, options)
     return defaults
+
+
+def _context(command: click.Command, name: str, parent: click.Context) -> click.Context:
+    # As click makes it: a command keeps the names of its help option from the first context that asks for it.
+    settings = {**command.context_settings, "info_name": name, "resilient_parsing": True}
+    return click.Context(command, parent, **settings)
+
+
+def _group(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
+    """The defaults of the commands of a group: of those with a section, and options for all commands that have them."""
+    group = context.command
+    assert isinstance(group, click.Group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    for_all = {key: value for key, value in given.items() if not isinstance(value, dict)}
+    defaults: _Section = {}
+    # Which command is meant without its name: `model` of `train`, as that once was an option.
+    if "model" in for_all:
+        defaults["model"] = str(for_all.pop("model"))
+        hint(f"{path}: model of {section} works for one more release; name the kind of model on the command line")
+    unknown = dict(for_all)
+    for name, command in commands.items():
+        assert command is not None
+        with _context(command, name, context) as inner:
+            known = _known(inner)
+            own = {key: value for key, value in for_all.items() if _present(inner, key) in known}
+            unknown = {key: value for key, value in unknown.items() if key not in own}
+            defaults[name] = _section(path, text, section, inner, own)
+            if isinstance(options := given.get(name), dict):
+                defaults[name] |= _section(path, text, f"{section}.{name}", inner, options)
+    for key in [*unknown, *(key for key, value in given.items() if isinstance(value, dict) and key not in commands)]:
+        every = [*commands, *(option for command in commands.values() for option in _options_of(command, context))]
+        raise DataError(path, f"{section} has no option --{key}{nearest(key, every)}", _line_of(text, section, key))
+    return defaults
+
+
+def _options_of(command: click.Command | None, parent: click.Context) -> list[str]:
+    assert command is not None
+    with _context(command, "", parent) as context:
+        return list(_known(context))
+
+
+def _known(context: click.Context) -> dict[str, click.Option]:
+    """The options of a command by their long names, without dashes."""
+    options = context.command.get_params(context)
+    return {_key(option): option for option in options if isinstance(option, click.Option)}
+
+
+def _present(context: click.Context, key: str) -> str:
+    """The present name of an option, which may be given by a former one."""
+    renamed: Mapping[str, str] = getattr(context.command, "renamed", {})
+    return renamed.get(f"--{key}", f"--{key}").removeprefix("--")
 
 
 def _section(path: str, text: str, section: str, context: click.Context, given: _Section) -> _Section:
     """The defaults of one command."""
-    options = context.command.get_params(context)
-    known = {_key(option): option for option in options if isinstance(option, click.Option)}
+    known = _known(context)
     defaults = {}
     for key, value in given.items():
         line = _line_of(text, section, key)
-        if key not in known:
+        name = _present(context, key)
+        if name not in known:
             raise DataError(path, f"{section} has no option --{key}{nearest(key, known)}", line)
-        option = known[key]
+        if name != key:
+            hint(f"{path}: {key} of {section} is now called {name}; the old name works for one more release")
+        option = known[name]
         try:
             defaults[str(option.name)] = _typed(option, value, context)
         except click.BadParameter as error:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import io
 import itertools
 import os
 import select
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from moses_compat.files import notices
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
+from phrasetool_cli.command import LazyGroup
 from phrasetool_cli.messages import missing_package, with_remedy
 from phrasetool_cli.process import (
     mend_standard_streams,
@@ -24,12 +24,6 @@ from phrasetool_cli.process import (
     send_lost_signals_again,
     watch_signals,
 )
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-# Set by the shell when it asks what could stand at the cursor; click answers.
-_COMPLETION = "_PHRASETOOL_COMPLETE"
 
 # Title -> name -> summary: the first line of the help.  The module of a command is imported when it is run or asked for
 # help, so that the overview and completion are instant.
@@ -86,45 +80,12 @@ GROUPS = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
-# Metavars of texts that do not name a file.
-_TEXTS = {
-    "NAME", "X", "CODE", "NAMES", "LANG", "HOST:PORT", "a+e|a-e|N", "SPEC", "SOURCE,TARGET", "N...", "TYPE",
-    "ARGUMENTS", "P", "TEXT", "PREFIX",
-}  # fmt: skip
-# Arguments that do not name a file, by command.
-_TEXT_ARGUMENTS = {("neighbours", "phrase"), ("threshold-filter", "thresholds")}
-
-
 class _PipeClosedError(Exception):
     """The reader of a pipe has closed it.  Click would turn the OSError into exit code 1."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported on use."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        """All names, in the order of a usual session."""
-        return list(COMMANDS)
-
-    def resolve_command(
-        self, context: click.Context, arguments: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may be meant."""
-        if not context.resilient_parsing and arguments[0] not in COMMANDS and not arguments[0].startswith("-"):
-            from phrasetool_cli.config_file import nearest
-
-            raise click.UsageError(f"there is no command {arguments[0]!r}{nearest(arguments[0], COMMANDS)}", context)
-        return super().resolve_command(context, arguments)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import a command."""
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}")
-        command: click.Command = module.command
-        if _COMPLETION in os.environ:
-            _complete_files(name, command)
-        return command
+class _Overview(LazyGroup):
+    """The group of all commands."""
 
     def invoke(self, context: click.Context) -> object:
         """Run a command.
@@ -136,39 +97,6 @@ class LazyGroup(click.Group):
             return super().invoke(context)
         except BrokenPipeError as error:
             raise _PipeClosedError from error
-
-    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete names and options without importing a command."""
-        from click.shell_completion import CompletionItem
-
-        found = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
-        return [*found, *click.Command.shell_complete(self, context, incomplete)]
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, then the options."""
-        self.format_commands(context, formatter)
-        click.Command.format_options(self, context, formatter)
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands of each group without importing them."""
-        width = max(map(len, COMMANDS))
-        for title, commands in GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
-
-
-def _complete_files(name: str, command: click.Command) -> None:
-    """Complete the arguments and options of a command that name files.
-
-    Args:
-        name: of the command.
-        command: its parameters get another type.
-    """
-    for parameter in command.params:
-        types = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
-        is_text = all(kind in (click.STRING, click.UNPROCESSED) for kind in types)
-        if is_text and parameter.metavar not in _TEXTS and (name, parameter.name) not in _TEXT_ARGUMENTS:
-            parameter.type = click.Path()
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -183,7 +111,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, wanted: bo
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 
 
-@click.group(cls=LazyGroup, context_settings=_SETTINGS)
+@click.group(cls=_Overview, package="phrasetool_cli.commands", titled=GROUPS, context_settings=_SETTINGS)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
               help="Show the versions of phrasetool, Python and packages.")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show a traceback on errors.")

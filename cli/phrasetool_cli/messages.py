@@ -1,17 +1,19 @@
-"""Ways out of errors, in terms of commands and options: what the core cannot say."""
+"""Messages on standard error: ways out of errors in terms of commands and options, missing packages, hints."""
 
 from __future__ import annotations
+
+import sys
 
 # Name of a remedy -> how the message goes on.
 REMEDIES = {
     "another device": "; use --device cpu or auto",
     "train or name a model": " (train one with `phrasetool train`, or name it with -m)",
     "train a model of phrase pairs": " (`phrasetool train PAIRS`)",
-    "train an autoencoder of one language": " (`phrasetool train --model autoencoder TEXT`)",
-    "train a translator": " (`phrasetool train --model continuous SOURCE TARGET`)",
-    "train a classifier of sentence pairs": " (`phrasetool train --model parallel SOURCE TARGET`)",
-    "train a tagger": " (`phrasetool train --model tagger --treebank LANG FILE`)",
-    "train a syntactic encoder": " (`phrasetool train --model syntax --bitext LANG FILE LANG FILE --tagger FOLDER`)",
+    "train an autoencoder of one language": " (`phrasetool train autoencoder TEXT`)",
+    "train a translator": " (`phrasetool train translator SOURCE TARGET`)",
+    "train a classifier of sentence pairs": " (`phrasetool train classifier SOURCE TARGET`)",
+    "train a tagger": " (`phrasetool train tagger --treebank LANG FILE`)",
+    "train a syntactic encoder": " (`phrasetool train syntax --language-bitext LANG FILE LANG FILE --tagger FOLDER`)",
     "name the folder of Moses": "; name its folder with --moses-bin",
     "put the table into the ini": (
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
@@ -28,7 +30,7 @@ REMEDIES = {
     "train anew": "; to train anew, use --overwrite instead of --resume",
     "train without a checkpoint": "; leave out --resume",
     "train an autoencoder on text": (
-        "; pairs are `source ||| target`, and text of one language is for `phrasetool train --model autoencoder`"
+        "; pairs are `source ||| target`, and text of one language is for `phrasetool train autoencoder`"
     ),
     "name a store": "; name another folder with --encoder-store",
     "sort it first": "; --sort sorts it",
@@ -80,3 +82,8 @@ def missing_package(module: str | None) -> str | None:
 def with_remedy(message: str, remedy: str | None) -> str:
     """A message of the core, and the way out if there is one."""
     return message + REMEDIES[remedy] if remedy else message
+
+
+def hint(message: str) -> None:
+    """Print a suggestion on standard error."""
+    print(f"hint: {message}", file=sys.stderr, flush=True)

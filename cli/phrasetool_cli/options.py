@@ -90,6 +90,8 @@ scoring_device_option = click.option(
     help="Where a model of phrases encodes: cpu, cuda or auto.  On a GPU similarities differ in their last digits.",
 )  # fmt: skip
 
+seed_option = click.option("--seed", type=click.IntRange(0), default=1, metavar="N", help="Random seed.")
+
 allow_empty_option = click.option(
     "--allow-empty", is_flag=True, help="Go on although there is nothing to read, as may be in a pipeline."
 )  # fmt: skip

@@ -87,7 +87,7 @@ class Mining:
             "2. LEARN from the trusted pairs what a translation is. (So few of them want more epochs than the default.)"
         )
         self.run(
-            "train", "--model", "parallel", *self.text("trusted"), "--dev", *self.text("dev"), "--epochs", "10",
+            "train", "classifier", *self.text("trusted"), "--dev", *self.text("dev"), "--epochs", "10",
             "--batch-size", "32", "--min-count", "1", "-o", self.out / "parallel", "--overwrite", "--quiet",
         )  # fmt: skip
 

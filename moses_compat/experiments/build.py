@@ -233,6 +233,10 @@ def _force_decode(
     )  # fmt: skip
 
 
+# Options of `train` that are called differently from the settings of a model.
+_FLAGS = {"smoothing": "label_smoothing", "layers": "attention_layers"}
+
+
 def _train(
     config: ExperimentConfig, place: Place, name: str, pairs: str, dimension: int, paired: Makers
 ) -> BuildCommand:
@@ -240,13 +244,13 @@ def _train(
     folder = place(f"model-{name}")
     options = as_options(
         # What is the default goes unsaid, so that a model trained before there was a choice is known again.
-        ("--encoder", model.encoder if model.encoder != type(model).encoder else None),
-        ("--iterations", model.iterations),
-        ("--pretrain-iterations", model.pretrain_iterations),
+        ("--architecture", model.encoder if model.encoder != type(model).encoder else None),
+        ("--epochs", model.iterations),
+        ("--pretrain-epochs", model.pretrain_iterations),
         ("--min-pair-count", f"{model.min_pair_count:g}" if model.min_pair_count else None),
         *(("--source-text", path) for path in model.source_text),
         *(("--target-text", path) for path in model.target_text),
-        *((f"--{key.replace('_', '-')}", value) for key, value in model.options.items()),
+        *((f"--{_FLAGS.get(key, key).replace('_', '-')}", value) for key, value in model.options.items()),
     )
     return BuildCommand(
         f"train-{name}",

@@ -84,6 +84,17 @@ def commands_of(phases: Phases) -> list[BuildCommand]:
     return [command for phase in phases for chain in phase for command in chain]
 
 
+# Present name of an option -> the name that identities of commands are computed with, so that what was made before an
+# option was renamed is found again.
+_FORMER_NAMES = {
+    "--architecture": "--encoder",
+    "--epochs": "--iterations",
+    "--pretrain-epochs": "--pretrain-iterations",
+    "--label-smoothing": "--smoothing",
+    "--attention-layers": "--layers",
+}
+
+
 class BuildStore:
     """A folder of things that were made, with a file that says how.
 
@@ -112,7 +123,9 @@ class BuildStore:
         made = {self.path(name) for one in command.lineage for name in one.outputs}
         made |= {os.path.dirname(path) for path in made}
         parts = [
-            self._portable(argument, made) for argument in command.arguments if not (checked and argument == FORCE)
+            self._portable(_FORMER_NAMES.get(argument, argument), made)
+            for argument in command.arguments
+            if not (checked and argument == FORCE)
         ]
         place = os.path.abspath(self.folder) if command.anchored else ""
         return digest_of(place, *parts, *(self.identity(before, checked) for before in command.after))

@@ -40,8 +40,7 @@ class Writer:
     def command(self) -> str:
         """The name of the command; with the kind of model, where it trains one."""
         words = self.words.split()
-        model = words[words.index("--model") + 1] if "--model" in words else "brae"
-        return f"train --model {model}" if words[0] == "train" else words[0]
+        return " ".join(words[:2]) if words[0] == "train" else words[0]
 
     def arguments(self, inputs: str, *more: str) -> list[str]:
         """The words of the command line; `inputs` is the folder of the inputs."""
@@ -130,26 +129,26 @@ WRITERS = (
     Writer("evaluate-mining @mined.tsv @gold.tsv --json found.json", ("found.json",)),
     Writer("evaluate @list.ref -r @list.ref --json found.json --samples 20", ("found.json",)),
     Writer("experiment @experiment.toml -o out -q --threads {threads}", ("out",), kept=("out",), slow=True),
-    _trains("@pairs --dimension 6 --iterations 6 --vectors random --force --threads {threads}"),
-    _trains("@few.de --model autoencoder --word-units 6 --hidden 8 --heads 2 --epochs 3 --min-count 1 "
+    _trains("phrases @pairs --dimension 6 --epochs 6 --vectors random --force --threads {threads}"),
+    _trains("autoencoder @few.de --word-units 6 --hidden 8 --heads 2 --epochs 3 --min-count 1 "
             "--force --threads {threads}"),
-    _trains("--model continuous --units 16 --word-units 8 --dimension 16 --epochs 2 --batch-size 16 --min-count 1 "
+    _trains("translator --units 16 --word-units 8 --dimension 16 --epochs 2 --batch-size 16 --min-count 1 "
             "--target-vectors @vectors --force @few.de @few.en --threads {threads}", slow=True),
-    _trains("--model parallel --word-units 8 --units 8 --hidden 8 --length-units 4 --search-units 4 --epochs 2 "
+    _trains("classifier --word-units 8 --units 8 --hidden 8 --length-units 4 --search-units 4 --epochs 2 "
             "--min-count 1 --force @few.de @few.en --threads {threads}", slow=True),
-    _trains("--model masked-lm --preset tiny --epochs 2 --vocabulary-size 60 --batch-tokens 256 --force "
+    _trains("bert --preset tiny --epochs 2 --vocabulary-size 60 --batch-tokens 256 --force "
             "@few.de @few.en --threads {threads}", slow=True),
-    _trains("--model tagger --treebank en @bank.en --treebank de @bank.de --buckets 997 --word-units 12 "
+    _trains("tagger --treebank en @bank.en --treebank de @bank.de --buckets 997 --word-units 12 "
             "--units 10 --batch-size 8 --epochs 3 --force --threads {threads}",
             slow=True),
-    _trains(f"--model syntax --bitext de @few.de en @few.en --tagger @tagger --pieces 330 {_TOY} --force "
+    _trains(f"syntax --language-bitext de @few.de en @few.en --tagger @tagger --pieces 330 {_TOY} --force "
             "--threads {threads}", slow=True),
 )  # fmt: skip
 
 # Inputs that only commands make, in the folder of the inputs.
 RECIPE = (
-    "train --model tagger --treebank en bank.en --treebank de bank.de --epochs 3 -o tagger --threads 1 -q",
-    "train few.de --model autoencoder --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1 -o auto -q --force "
+    "train tagger --treebank en bank.en --treebank de bank.de --epochs 3 -o tagger --threads 1 -q",
+    "train autoencoder few.de --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1 -o auto -q --force "
     "--threads 1",
     "convert large.gz -o t.parquet -q",
 )

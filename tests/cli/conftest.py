@@ -22,7 +22,7 @@ def autoencoder(text, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "autoencoder"
     options = ("--word-units", 16, "--hidden", 48, "--heads", 2, "--epochs", 30, "--dropout", 0, "--batch-size", 8)
     done = run_inside(
-        "train", "--model", "autoencoder", text, "-o", folder, *options, "--learning-rate", 0.02, "--min-count", 1,
+        "train", "autoencoder", text, "-o", folder, *options, "--learning-rate", 0.02, "--min-count", 1,
         "--threads", 1, "-q",
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
@@ -36,6 +36,6 @@ def translator(tmp_path_factory):
     files = [*bitext(folder, "train", 400), "--dev", *bitext(folder, "dev", 40, 2)]
     vectors = vector_file(folder, words=["hound"])
     options = ("--target-vectors", vectors, "--epochs", 12, "-o", folder / "model", "-q")
-    done = run_inside("train", *files, *FAST, *options)
+    done = run_inside("train", *FAST, *files, *options)
     assert (done.code, done.err) == (0, "")
     return folder / "model"

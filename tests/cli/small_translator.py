@@ -9,7 +9,7 @@ WORDS = {
     "rot": "red", "und": "and", "alt": "old", "haus": "house", "&apos;s": "&apos;s",
 }  # fmt: skip
 FAST = (
-    "--model", "continuous", "--units", 32, "--word-units", 16, "--dimension", 16, "--epochs", 2, "--batch-size", 16,
+    "translator", "--units", 32, "--word-units", 16, "--dimension", 16, "--epochs", 2, "--batch-size", 16,
     "--min-count", 1, "--learning-rate", 0.02, "--threads", 1,
 )  # fmt: skip
 

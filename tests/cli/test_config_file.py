@@ -67,7 +67,7 @@ def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
         ("[prune]\n\ncorpus = 'one'\n", 3, "corpus of prune: expected a list of 2 values"),
         ("[prune]\ntarget-size = '130%'\n", 2, "target-size of prune: 1.3 is not in the range"),
         ("[prune]\nprotect: 'words'\n", 2, "is no TOML: Expected '='"),
-        ("[train]\nencodr = 'rae'\n", 2, "train has no option --encodr; did you mean encoder?"),
+        ("[train]\narchitectur = 'rae'\n", 2, "train has no option --architectur; did you mean architecture?"),
     ],
 )
 def test_what_is_wrong_has_a_line(folder, text, line, message):

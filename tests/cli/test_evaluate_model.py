@@ -19,7 +19,7 @@ def pairs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(pairs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "model"
-    assert run_inside("train", pairs, "-o", folder, "--dimension", "12", "--iterations", "20").code == 0
+    assert run_inside("train", pairs, "-o", folder, "--dimension", "12", "--epochs", "20").code == 0
     return folder
 
 

@@ -845,13 +845,13 @@ def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder)
     treebank_file(folder / "bank.en", "en", 30, 5)
     for name, seed in (("autoencoder", 1), ("autoencoder2", 2)):
         options = ("--word-units", 8, "--hidden", 16, "--epochs", 1, "--min-count", 1, "--seed", seed, "--threads", 1)
-        done = run_inside("train", "--model", "autoencoder", folder / "plain.en", "-o", folder / name, *options, "-q")
+        done = run_inside("train", "autoencoder", folder / "plain.en", "-o", folder / name, *options, "-q")
         assert done.code == 0, done.err
     banks = [
         x for name in ("en", "de") for x in ("--treebank", name, treebank_file(folder / f"bank2.{name}", name, 30, 9))
     ]
     options = [x for name, value in TAGGER.items() for x in (f"--{name.replace('_', '-')}", value)]
-    done = run_inside("train", "--model", "tagger", *banks, *options, "--epochs", 1, "-o", folder / "tagger2", "-q")
+    done = run_inside("train", "tagger", *banks, *options, "--epochs", 1, "-o", folder / "tagger2", "-q")
     assert done.code == 0, done.err
     pairs = sorted(
         set(zip(*[[line.split()[1] for line in lines] for lines in reversed(syntax_lines(30))], strict=True))

@@ -9,14 +9,16 @@ import hashlib
 import shlex
 import shutil
 
+import click
 import numpy as np
 import pytest
 
-from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.losses import OBJECTIVES
-from phrasetool_cli.train.setting_options import _declarations
+from phrasetool_cli.commands.train import KINDS
+from phrasetool_cli.main import cli
+from phrasetool_cli.train.setting_options import SettingOption
 from tests.cli.small_translator import bitext, sentences, vector_file
-from tests.cli.test_every_option import ROOT, Why, options_of
+from tests.cli.test_every_option import ROOT, Why
 from tests.commands import run_inside, write
 from tests.parallel_models import bert_folder, toy_lines
 from tests.syntax_models import toy_lines as syntax_lines
@@ -25,30 +27,30 @@ from tests.toy_treebanks import treebank_file
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
 
-PAIRS = "in/pairs --dimension 8 --iterations 3 --vectors random --batch-size 16 --threads 1"
-MEAN_MAX = "in/pairs --encoder mean-max --dimension 8 --word-units 8 --heads 2 --iterations 2 --vectors random --batch-size 16 --threads 1"
+PAIRS = "phrases in/pairs --dimension 8 --epochs 3 --vectors random --batch-size 16 --threads 1"
+MEAN_MAX = "phrases in/pairs --architecture mean-max --dimension 8 --word-units 8 --heads 2 --epochs 2 --vectors random --batch-size 16 --threads 1"
 # Kind, loss or encoder -> a training of seconds.
 BASES = {
-    "brae": PAIRS,
-    "autoencoder": "--model autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force",
-    "continuous": "--model continuous in/train.de in/train.en --units 8 --word-units 8 --dimension 8 --epochs 1 --batch-size 16 --min-count 1 --threads 1",
-    "masked-lm": "--model masked-lm in/train.de in/train.en --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --threads 1",
-    "parallel": "--model parallel in/toy.s in/toy.t --word-units 8 --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --min-count 1 --search-units 8 --search-epochs 1 --threads 1 --force",
-    "tagger": "--model tagger --treebank en in/bank.en --treebank de in/bank.de --buckets 499 --word-units 8 --units 6 --batch-size 8 --epochs 1 --learning-rate 0.03 --threads 1",
-    "syntax": "--model syntax --bitext en in/plain.en de in/plain.de --tagger in/tagger --pieces 330 --piece-units 8 --units 6 --tag-units 4 --language-units 3 --decoder-units 6 --batch-size 8 --epochs 1 --min-length 1 --threads 1",
-    "mean": "in/pairs --encoder mean --dimension 8 --iterations 2 --vectors random --batch-size 16 --threads 1",
+    "phrases": PAIRS,
+    "autoencoder": "autoencoder in/text --word-units 8 --hidden 8 --heads 2 --epochs 1 --min-count 1 --batch-size 16 --threads 1 --force",
+    "translator": "translator in/train.de in/train.en --units 8 --word-units 8 --dimension 8 --epochs 1 --batch-size 16 --min-count 1 --threads 1",
+    "bert": "bert in/train.de in/train.en --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --threads 1",
+    "classifier": "classifier in/toy.s in/toy.t --word-units 8 --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --min-count 1 --search-units 8 --search-epochs 1 --threads 1 --force",
+    "tagger": "tagger --treebank en in/bank.en --treebank de in/bank.de --buckets 499 --word-units 8 --units 6 --batch-size 8 --epochs 1 --learning-rate 0.03 --threads 1",
+    "syntax": "syntax --language-bitext en in/plain.en de in/plain.de --tagger in/tagger --pieces 330 --piece-units 8 --units 6 --tag-units 4 --language-units 3 --decoder-units 6 --batch-size 8 --epochs 1 --min-length 1 --threads 1",
+    "mean": "phrases in/pairs --architecture mean --dimension 8 --epochs 2 --vectors random --batch-size 16 --threads 1",
     "mean-max": MEAN_MAX,
     **{loss: f"{PAIRS} --loss {loss}" for loss in OBJECTIVES},
 }  # fmt: skip
-HF = "--model parallel in/toy.s in/toy.t --encoder hf:in/bert --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --search-units 8 --search-epochs 1 --threads 1 --force"
-TRANSFORMER = f"{BASES['continuous']} --preset transformer --heads 2"
+HF = "classifier in/toy.s in/toy.t --embeddings hf:in/bert --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --search-units 8 --search-epochs 1 --threads 1 --force"
+TRANSFORMER = f"{BASES['translator']} --preset transformer --heads 2"
 PRECISION = Why("bfloat16 gives what the processor makes of it", "tests/phrasetool/nn/test_device.py")
 # Owner -> setting -> a value that changes the parameters; or a pair of command lines.
 ROWS = {
-    "brae": {
+    "phrases": {
         "dimension": "6",
         "iterations": "2",
-        "patience": (f"{PAIRS} --schedule constant --iterations 60 --learning-rate 0.1", f"{PAIRS} --schedule constant --iterations 60 --learning-rate 0.1 --patience 20"),
+        "patience": (f"{PAIRS} --schedule constant --epochs 60 --learning-rate 0.1", f"{PAIRS} --schedule constant --epochs 60 --learning-rate 0.1 --patience 20"),
         "pretrain_iterations": "2",
         "alpha": "0.5",
         "learning_rate": "0.02",
@@ -63,7 +65,6 @@ ROWS = {
         "vectors": "word2vec",
         "vector_scale": "0.7",
         "calibration": Why("changes cosines, not parameters", "tests/phrasetool/phrase_encoder/test_calibration.py"),
-        "start": Why("of the library alone: `--start` is a model to go on from", "tests/phrasetool/phrase_encoder/test_rae_kind.py"),
     },
     "in-batch": {"temperature": "0.2", "smoothing": "0", "correction": "0"},
     "max-margin": {"margin": "0.001", "corruption": "uniform"},
@@ -73,32 +74,32 @@ ROWS = {
     "syn-difference": {"margin": "0.1"},
     "vmf": {"concentration": "5", "length_weight": "0.5", "alignment_weight": "0.5"},
     "mean-max": {"word_units": "6", "heads": "1", "feed_forward": "3", "dropout": "0.5", "layers": "trained"},
-    "mean": {"transformation": ("in/pairs --encoder mean --dimension 16 --iterations 2 --source-vectors in/vectors --target-vectors in/vectors --threads 1", "in/pairs --encoder mean --dimension 16 --transformation identity --source-vectors in/vectors --target-vectors in/vectors --threads 1")},
+    "mean": {"transformation": ("phrases in/pairs --architecture mean --dimension 16 --epochs 2 --source-vectors in/vectors --target-vectors in/vectors --threads 1", "phrases in/pairs --architecture mean --dimension 16 --transformation identity --source-vectors in/vectors --target-vectors in/vectors --threads 1")},
     "autoencoder": {
         "architecture": "lstm", "word_units": "6", "hidden": "6", "heads": "1", "feed_forward": "3", "dropout": "0.6",
         "learning_rate": "0.02", "batch_size": "8", "epochs": "2", "clip": "0.01", "min_count": "200",
         "vocabulary_size": "5", "max_length": "3", "precision": PRECISION,
     },
-    "continuous": {
+    "translator": {
         "preset": "lstm", "word_units": "6", "units": "6", "layers": "2",
         "heads": (TRANSFORMER, f"{TRANSFORMER} --heads 1"), "feed_forward": (TRANSFORMER, f"{TRANSFORMER} --feed-forward 5"),
         "dimension": "6", "centring": "plain", "unknown_vector": "negated", "dropout": "0.6", "learning_rate": "0.02",
-        "schedule": (f"{BASES['continuous']} --epochs 2", f"{BASES['continuous']} --epochs 2 --schedule constant"),
+        "schedule": (f"{BASES['translator']} --epochs 2", f"{BASES['translator']} --epochs 2 --schedule constant"),
         "batch_size": "8", "epochs": "2", "clip": "0.001", "min_count": "30", "vocabulary_size": "5", "max_length": "3",
     },
-    "masked-lm": {
+    "bert": {
         "preset": "smaller", "units": "16", "layers": "2", "heads": "1", "feed_forward": "10", "positions": "8",
-        "vocabulary_size": "40", "min_count": "40", "han": ("--model masked-lm in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force", "--model masked-lm in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force --han characters"),
+        "vocabulary_size": "40", "min_count": "40", "han": ("bert in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force", "bert in/han --preset tiny --epochs 1 --vocabulary-size 60 --batch-tokens 256 --min-count 1 --threads 1 --force --han characters"),
         "mask_share": "0.5", "dropout": "0.5", "learning_rate": "0.02", "warm_up": "0.5", "batch_tokens": "128",
         "epochs": "2", "clip": "0.01", "precision": PRECISION,
     },
-    "parallel": {
+    "classifier": {
         "preset": (HF, f"{HF} --preset paper"), "word_units": "6", "units": "6", "hidden": "6", "cell": "gru",
         "layer": (HF, f"{HF} --layer static"), "length": "none", "length_units": "3", "characters": "0", "parts": "1",
         "hidden_words": "0.9", "negatives": "2", "containment": "0", "contrast": "0", "contrast_temperature": "0.5",
         "search_units": "6", "search_epochs": "2", "dropout": "0.7", "output_dropout": "0.7", "learning_rate": "0.03",
-        "layers_learning_rate": (f"{HF} --tune-encoder", f"{HF} --tune-encoder --layers-learning-rate 0.01"),
-        "precision": PRECISION, "schedule": (f"{BASES['parallel']} --epochs 2", f"{BASES['parallel']} --epochs 2 --schedule constant"),
+        "layers_learning_rate": (f"{HF} --tune-embeddings", f"{HF} --tune-embeddings --layers-learning-rate 0.01"),
+        "precision": PRECISION, "schedule": (f"{BASES['classifier']} --epochs 2", f"{BASES['classifier']} --epochs 2 --schedule constant"),
         "batch_size": "8", "epochs": "2", "clip": "0.001", "min_count": "30", "vocabulary_size": "5", "max_length": "3",
     },
     "tagger": {
@@ -119,8 +120,8 @@ OTHER_BITEXT = SYNTAX.replace("in/plain", "in/plain2")
 # Option of the command itself -> command lines whose models differ.
 OWN = {
     "--output": (PAIRS, f"{PAIRS} -o other"),
-    "--model": (f"{BASES['masked-lm']}".replace(" in/train.en", ""), BASES["autoencoder"]),
-    "--encoder": (PAIRS, BASES["mean"]),
+    "--architecture": (PAIRS, BASES["mean"]),
+    "--embeddings": (BASES["classifier"], f"{BASES['classifier']} --embeddings word2vec"),
     "--loss": (PAIRS, f"{PAIRS} --loss cosine"),
     "--seed": (PAIRS, f"{PAIRS} --seed 2"),
     "--device": Why("there is no other device", "tests/cli/test_train.py"),
@@ -129,12 +130,13 @@ OWN = {
     "--overwrite": Why("of a folder that holds a model", "tests/cli/test_train_refusals.py"),
     "--force": Why("of pairs that make no sense", "tests/cli/test_train_refusals.py"),
     "--treebank": (BASES["tagger"], f"{BASES['tagger']} --treebank xx in/bank.en"),
-    "--bitext": (SYNTAX, OTHER_BITEXT),
-    "--text": (SYNTAX, f"{SYNTAX} --text en in/plain2.en"),
+    "--language-bitext": (SYNTAX, OTHER_BITEXT),
+    "--language-text": (SYNTAX, f"{SYNTAX} --language-text en in/plain2.en"),
     "--tagger": (SYNTAX, SYNTAX.replace("in/tagger", "in/tagger2")),
     "--own-language": (SYNTAX, f"{SYNTAX} --no-own-language"),
-    "--dev": (BASES["continuous"], f"{BASES['continuous']} --dev in/dev.de in/dev.en"),
-    "--monolingual": (BASES["masked-lm"], f"{BASES['masked-lm']} --monolingual in/text"),
+    "--dev-treebank": Why("chooses the best epoch", "tests/cli/test_train_tagger.py"),
+    "--dev": (BASES["translator"], f"{BASES['translator']} --dev in/dev.de in/dev.en"),
+    "--monolingual": (BASES["bert"], f"{BASES['bert']} --monolingual in/text"),
     "--max-length": (PAIRS, f"{PAIRS} --max-length 2"),
     "--min-pair-count": (PAIRS, f"{PAIRS} --min-pair-count 3"),
     "--start": Why("needs a trained model of syntax", "tests/cli/test_train_syntax.py"),
@@ -145,17 +147,35 @@ OWN = {
     "--source-autoencoder": Why("needs a trained autoencoder", "tests/cli/test_train_start.py"),
     "--target-autoencoder": Why("needs a trained autoencoder", "tests/cli/test_train_start.py"),
     "--freeze-encoders": (PAIRS, f"{PAIRS} --freeze-encoders"),
-    "--tune-encoder": (HF, f"{HF} --tune-encoder"),
+    "--tune-embeddings": (HF, f"{HF} --tune-embeddings"),
     "--json": Why("as in every command", "tests/cli/test_json_output.py"),
     "--quiet": Why("as in every command", "tests/cli/test_train.py"),
     "--verbose": Why("as in every command", "tests/cli/test_verbosity.py"),
 }  # fmt: skip
-DECLARED = sorted((one.owner or "brae", name) for name, one in _declarations(dict(ENCODERS), dict(OBJECTIVES)))
+
+
+def options():
+    """Kind of model and option, for all options of `train`."""
+    with (
+        cli.make_context("phrasetool", [], resilient_parsing=True) as overview,
+        click.Context(cli.get_command(overview, "train"), parent=overview, info_name="train") as group,
+    ):
+        for kind in KINDS:
+            command = group.command.get_command(group, kind)
+            with click.Context(command, parent=group, info_name=kind) as context:
+                yield from ((kind, one) for one in command.get_params(context) if isinstance(one, click.Option))
+
+
+# Owner and name of a setting -> its option.
+DECLARED = {
+    (declared.owner or kind, declared.name): option.opts[0]
+    for kind, option in options() if isinstance(option, SettingOption) for declared in option.declared
+}  # fmt: skip
 
 
 def own_options():
-    """Those of the command that no model, loss or encoder declares; two names are both."""
-    return options_of("train") - {"--" + name.replace("_", "-") for _, name in DECLARED} | {"--start", "--max-length"}
+    """Those of the commands that no settings, loss or architecture declare, by their longest spelling."""
+    return {max(one.opts, key=len) for _, one in options() if not isinstance(one, SettingOption)} - {"--help"}
 
 
 def test_every_setting_and_option_has_a_row():
@@ -207,13 +227,18 @@ def place(inputs, tmp_path, monkeypatch):
 LEARNT = {}
 
 
+def _with_folder(words):
+    """The model goes to `model`, unless the words name another folder."""
+    return words if "-o" in words else [*words, "-o", "model"]
+
+
 def learnt(line, place):
     """Digests of what was learnt: parameters and vocabularies, but not the settings, which a model names."""
     if line not in LEARNT:
         for path in place.iterdir():
             if path.name != "in":
                 shutil.rmtree(path)
-        done = run_inside("train", "-o", "model", *shlex.split(line), "-q")
+        done = run_inside("train", *_with_folder(shlex.split(line)), "-q")
         assert done.code == 0, done.err
         LEARNT[line] = {
             str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -232,7 +257,7 @@ def runs(rows):
 def test_a_setting_changes_the_model(owner, name, place):
     row = ROWS[owner][name]
     if not isinstance(row, tuple):
-        row = BASES[owner], f"{BASES[owner]} --{name.replace('_', '-')} {row}"
+        row = BASES[owner], f"{BASES[owner]} {DECLARED[owner, name]} {row}"
     assert learnt(row[0], place) != learnt(row[1], place)
 
 
@@ -242,7 +267,7 @@ def test_an_option_changes_the_model(owner, option, place):
     assert learnt(before, place) != learnt(after, place)
 
 
-@pytest.mark.parametrize("kind", ["brae", "autoencoder", "continuous", "masked-lm", "parallel", "tagger", "syntax"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_same_training_twice_gives_the_same_model(kind, place):
     first = dict(learnt(BASES[kind], place))
     LEARNT.pop(BASES[kind])
@@ -253,7 +278,7 @@ def test_the_same_training_twice_gives_the_same_model(kind, place):
     ("option", "row"),
     [
         (option, row)
-        for rows in (OWN, *({f"--{n.replace('_', '-')}": row for n, row in r.items()} for r in ROWS.values()))
+        for rows in (OWN, *({DECLARED[owner, n]: row for n, row in r.items()} for owner, r in ROWS.items()))
         for option, row in rows.items()
         if isinstance(row, Why)
     ],

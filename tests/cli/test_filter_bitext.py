@@ -245,7 +245,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(arguments, code, said,
 
 def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
     done = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
-    assert (done.code, "train --model parallel" in done.message) == (1, True)
+    assert (done.code, "train classifier" in done.message) == (1, True)
 
 
 def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):

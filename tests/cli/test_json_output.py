@@ -122,8 +122,8 @@ def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
     assert found["training"] == json.loads((model / "config.json").read_text())["training"]
     assert [line["iteration"] for line in found["log"]] == [1, 2]
     text = write(tmp_path / "text", b"a b c\nb c a\n" * 30)
-    options = ("--model", "autoencoder", "--word-units", "4", "--hidden", "8", "--heads", "2", "--epochs", "3", "-q")
-    found = only_a_document("train", text, "-o", tmp_path / "a", *options)
+    options = ("--word-units", "4", "--hidden", "8", "--heads", "2", "--epochs", "3", "-q")
+    found = only_a_document("train", "autoencoder", text, "-o", tmp_path / "a", *options)
     assert [line["epoch"] for line in found["log"]] == [1, 2, 3]
     assert found["training"]["texts"] == 60
     # Neither an input nor a half-done training is written over.

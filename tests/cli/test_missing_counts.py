@@ -88,11 +88,11 @@ def test_a_lexicon_has_no_count_that_nobody_gave(folder):
 
 
 def test_counts_of_training_pairs(folder):
-    done = run_inside("train", "damaged", "-o", "model", "--iterations", 1)
+    done = run_inside("train", "damaged", "-o", "model", "--epochs", 1)
     assert "damaged:3: expected a count, a number of at least 0, found '9 9 1,5'" in done.message
     write(folder / "logs", b"a ||| b ||| -0.105\n")
-    assert "logs:1: expected a count" in run_inside("train", "logs", "-o", "model", "--iterations", 1).message
-    done = run_inside("train", "none", "-o", "model", "--iterations", 1, "--min-pair-count", 2)
+    assert "logs:1: expected a count" in run_inside("train", "logs", "-o", "model", "--epochs", 1).message
+    done = run_inside("train", "none", "-o", "model", "--epochs", 1, "--min-pair-count", 2)
     assert "none:1: the pair has no count" in done.message
     assert "--min-pair-count" in done.message
     done = run_inside("annotate", "none", "--forced-pairs", "none", "-o", "out")

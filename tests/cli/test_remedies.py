@@ -56,6 +56,4 @@ def test_messages_of_the_command_line_are_whole(tmp_path, model_folder):
     done = run_inside("binarize", table, "--to", "compact", "-o", tmp_path / "o", "--moses-bin", tmp_path)
     assert done.message.endswith(f"is needed and is not in {tmp_path}; name its folder with --moses-bin")
     done = run_inside("reconstruct", table, "-m", model_folder)
-    assert done.message.endswith(
-        "this needs an autoencoder of one language (`phrasetool train --model autoencoder TEXT`)"
-    )
+    assert done.message.endswith("this needs an autoencoder of one language (`phrasetool train autoencoder TEXT`)")

@@ -9,13 +9,13 @@ TEXT = """Usage: thing [OPTIONS] FILE
   Do it.
 
 First:
-  --a INTEGER
+  --a N
   --b TEXT     Second letter.
 
 Second:
   --c TEXT
 
-Other options:
+General:
   --d TEXT
   --help    Show this message and exit.
 """
@@ -56,7 +56,7 @@ def test_none_keeps_titles_and_one_title_may_come_twice():
 
     with click.Context(command) as context:
         found = {title: [name.split()[0] for name, _ in rows] for title, rows in command.sections(context).items()}
-    assert found == {"Kept": ["--c", "--e"], "Other options": ["--d", "--help"]}
+    assert found == {"Kept": ["--c", "--e"], "General": ["--d", "--help"]}
 
 
 def test_without_titles_all_are_options():

@@ -11,7 +11,7 @@ def tagger(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tagger")
     options = [argument for name, value in FAST.items() for argument in (f"--{name.replace('_', '-')}", value)]
     banks = [x for name in ("en", "de") for x in ("--treebank", name, treebank_file(folder / name, name, 80, 1))]
-    done = run_inside("train", "--model", "tagger", *banks, *options, "-o", folder / "m", "--threads", 1, "-q")
+    done = run_inside("train", "tagger", *banks, *options, "-o", folder / "m", "--threads", 1, "-q")
     assert (done.code, done.err) == (0, "")
     return folder / "m"
 

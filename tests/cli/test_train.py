@@ -22,7 +22,7 @@ def pair_lines():
     return "\n".join(lines).encode() + b"\n"
 
 
-FAST = ("--dimension", "12", "--iterations", "3", "--quiet")
+FAST = ("--dimension", "12", "--epochs", "3", "--quiet")
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,12 @@ def pairs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(pairs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "model"
-    assert run_inside("train", pairs, "-o", folder, "--dimension", "12", "--iterations", "20").code == 0
+    assert run_inside("train", pairs, "-o", folder, "--dimension", "12", "--epochs", "20").code == 0
     return folder
 
 
 def test_train_says_what_it_does(pairs, tmp_path):
-    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "8", "--iterations", "2")
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "8", "--epochs", "2")
     assert outcome.code == 0
     assert "training on cpu, loss in-batch, n=8" in outcome.err
     assert "train 2/2: reconstruction" in outcome.err
@@ -76,7 +76,7 @@ def test_monolingual_text_and_vector_files(pairs, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("".join(f"{word.upper()} {' '.join(['0.5'] * 12)}\n" for word in DIGITS))
     outcome = run_inside(
-        "train", pairs, "-o", tmp_path / "m", "--dimension", "12", "--iterations", "1",
+        "train", pairs, "-o", tmp_path / "m", "--dimension", "12", "--epochs", "1",
         "--source-text", text, "--target-vectors", vectors,
     )  # fmt: skip
     assert outcome.code == 0
@@ -91,7 +91,7 @@ def test_what_word_vectors_start_from(pairs, tmp_path):
     """Frozen encoders keep the word vectors they start with."""
     made = {}
     for vectors in ("word2vec", "centred", "random"):
-        options = ("--vectors", vectors, "--freeze-encoders", "--iterations", "1", "--dimension", "12")
+        options = ("--vectors", vectors, "--freeze-encoders", "--epochs", "1", "--dimension", "12")
         outcome = run_inside("train", pairs, "-o", tmp_path / vectors, *options)
         assert outcome.code == 0
         assert ("start from known vectors" in outcome.err) == (vectors != "random")
@@ -107,7 +107,7 @@ def test_what_word_vectors_start_from(pairs, tmp_path):
 
 
 def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
-    options = ("train", str(pairs), "--dimension", "12", "--iterations", "24")
+    options = ("train", str(pairs), "--dimension", "12", "--epochs", "24")
     command = [*COMMAND, *options, "-o", str(tmp_path / "part")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
         for line in process.stderr:

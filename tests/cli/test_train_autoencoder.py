@@ -6,7 +6,7 @@ import torch
 from phrasetool.models.autoencoder import AutoencoderModel
 from tests.commands import run_inside, write
 
-FAST = ("--model", "autoencoder", "--word-units", "8", "--hidden", "16", "--epochs", "2", "--threads", "1")
+FAST = ("--word-units", "8", "--hidden", "16", "--epochs", "2", "--threads", "1")
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def text(tmp_path_factory):
 
 
 def test_train_says_what_it_does(text, tmp_path):
-    outcome = run_inside("train", text, "-o", tmp_path / "m", *FAST, "--max-length", "8")
+    outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "m", *FAST, "--max-length", "8")
     assert outcome.code == 0, outcome.err
     model = AutoencoderModel.load(tmp_path / "m")
     assert outcome.err.splitlines() == [
@@ -35,7 +35,7 @@ def test_train_says_what_it_does(text, tmp_path):
 
 def test_a_text_from_standard_input_and_other_options(text, tmp_path):
     options = (*FAST, "--architecture", "lstm", "--min-count", "16", "--seed", "4", "-q")
-    outcome = run_inside("train", "-", "-o", tmp_path / "m", *options, stdin=b"a b\nb c\n" * 20)
+    outcome = run_inside("train", "autoencoder", "-", "-o", tmp_path / "m", *options, stdin=b"a b\nb c\n" * 20)
     assert (outcome.code, outcome.err) == (0, "")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["architecture"]["name"] == "lstm"
@@ -56,23 +56,23 @@ def test_a_text_from_standard_input_and_other_options(text, tmp_path):
 )
 def test_bad_requests(tmp_path, data, options, code, message):
     path = write(tmp_path / "text", data)
-    outcome = run_inside("train", path, "-o", tmp_path / "m", *FAST, *options, "-q")
+    outcome = run_inside("train", "autoencoder", path, "-o", tmp_path / "m", *FAST, *options, "-q")
     assert outcome.code == code
     assert message in outcome.err
     assert "Traceback" not in outcome.err
     assert not (tmp_path / "m" / "config.json").exists()
 
 
-@pytest.mark.parametrize("model", ["autoencoder", "masked-lm", "parallel", "syntax"])
-def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkeypatch, model):
+@pytest.mark.parametrize("kind", ["autoencoder", "bert", "classifier", "syntax"])
+def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     text, other = (write(tmp_path / name, b"a b\n") for name in ("text", "other"))
     inputs = {
-        "syntax": ("--bitext", "de", text, "en", other, "--tagger", tmp_path),
-        "parallel": (text, other),
+        "syntax": ("--language-bitext", "de", text, "en", other, "--tagger", tmp_path),
+        "classifier": (text, other),
     }
-    given = (*inputs.get(model, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
-    outcome = run_inside("train", "--model", model, *given, "--precision", "bfloat16")
+    given = (*inputs.get(kind, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
+    outcome = run_inside("train", kind, *given, "--precision", "bfloat16")
     assert outcome.code == 1, outcome.err
     assert "bfloat16 was asked for, but cpu has no instructions for it; float32 is faster here" in outcome.err
     assert not (tmp_path / "m").exists()

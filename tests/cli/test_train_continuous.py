@@ -87,7 +87,7 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
     if process.returncode == 0:
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
-    assert "interrupted; go on with: phrasetool train --resume --model continuous" in message
+    assert "interrupted; go on with: phrasetool train translator --resume" in message
     done = run_inside("train", *given, "-o", tmp_path / "part", "--resume", "-q")
     assert (done.code, done.err) == (0, "")
     for name in ("weights.safetensors", "training.jsonl"):
@@ -168,23 +168,20 @@ def test_a_development_set_of_the_other_side_or_of_another_language(files, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a", "b", "c"), "takes the source and the target side of a bitext, or one file of phrase pairs; 3 files"),
-        (("a", "b", "--alpha", "1"), "--alpha is for --model brae"),
-        (("a", "b", "--encoder", "rae"), "--encoder is for --model brae"),
-        (("a", "b", "--architecture", "lstm"), "--architecture is for --model autoencoder"),
+        (("a", "b", "c"), "expected the two sides of a bitext, or one file of phrase pairs; 3 files were given"),
+        (("a", "b", "--alpha", "1"), "--alpha is for `train phrases`"),
+        (("a", "b", "--architecture", "lstm"), "--architecture is for `train phrases or autoencoder`"),
         (("a", "b", "--loss", "max-margin"), "unknown loss 'max-margin' of a translator"),
         (("a", "b", "--loss", "cross-entropy", "--margin", "1"), "cross-entropy has no option margin"),
         (("a", "b", "--preset", "rnn"), "preset is 'rnn', expected one of lstm, gru, transformer"),
         (("a", "b", "--target-vectors", "v", "--target-text", "t"), "leave out --target-text"),
-        (("a", "b", "--model", "brae"), "--model brae takes one file of phrase pairs; 2 files were given"),
-        (("a", "--model", "brae", "--preset", "gru"), "--preset is for --model continuous"),
     ],
 )
 def test_bad_usage(tmp_path, arguments, message):
-    done = run_inside("train", "--model", "continuous", *arguments, "-o", tmp_path / "m")
+    done = run_inside("train", "translator", *arguments, "-o", tmp_path / "m")
     assert done.code == 2
     assert message in done.err
     done = run_inside("train", "a", "--loss", "cross-entropy", "-o", tmp_path / "m")
-    assert "--loss cross-entropy is for --model continuous" in done.err
+    assert "'cross-entropy' is not one of 'in-batch'" in done.err
     done = run_inside("train", "a", "--dev", "b", "c", "-o", tmp_path / "m")
-    assert "--dev is for --model continuous" in done.err
+    assert "--dev is for `train translator or classifier or bert`" in done.err

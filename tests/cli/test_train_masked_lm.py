@@ -11,7 +11,7 @@ from tests.commands import COMMAND, clean_environment, read, run_inside, run_out
 
 pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
 TINY = (
-    "--model", "masked-lm", "--preset", "tiny", "--epochs", 2, "--vocabulary-size", 60, "--batch-tokens", 256,
+    "bert", "--preset", "tiny", "--epochs", 2, "--vocabulary-size", 60, "--batch-tokens", 256,
     "--learning-rate", 0.01, "--threads", 1,
 )  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
     if process.returncode == 0:
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
-    assert "interrupted; go on with: phrasetool train --resume --model masked-lm" in message
+    assert "interrupted; go on with: phrasetool train bert --resume" in message
     done = run_inside("train", *given, "-o", tmp_path / "part", "--resume", "-q")
     assert (done.code, done.err) == (0, "")
     for name in ("model.safetensors", "tokenizer.json", "training.json", "training.jsonl"):
@@ -117,14 +117,15 @@ def test_texts_that_cannot_be_learnt_from(files, tmp_path, change, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a", "b", "c"), "--model masked-lm takes one text, or the two sides of a bitext; 3 files were given"),
+        (("a", "b", "c"), "expected one text, or the two sides of a bitext; 3 files were given"),
         (("a", "--dev", "b", "c"), "--dev is a bitext; give both sides to learn from, or leave it out"),
         (("a", "--positions", "4"), "positions is 4, expected from 8 to 512"),
         (("a", "--units", "30", "--heads", "4"), "units is 30, expected a multiple of the 4 heads"),
         (("a", "--vocabulary-size", "9"), "vocabulary_size is 9, expected at least 32"),
-        (("a", "--max-length", "9"), "--max-length is for --model autoencoder or brae or continuous"),
-        (("a", "--model", "brae", "--monolingual", "b"), "--monolingual is for --model masked-lm"),
-        (("a", "--model", "continuous", "--positions", "9"), "--positions is for --model masked-lm"),
+        (
+            ("a", "--max-length", "9"),
+            "--max-length is for `train phrases or translator or classifier or syntax or autoencoder`",
+        ),
     ],
 )
 def test_bad_usage(tmp_path, arguments, message):

@@ -1,4 +1,4 @@
-"""`train --encoder mean`: word vectors from elsewhere as an ordinary model."""
+"""`train --architecture mean`: word vectors from elsewhere as an ordinary model."""
 
 import json
 
@@ -31,7 +31,7 @@ def table(tmp_path):
 
 def train(table, folder, files, *options):
     vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
-    return run_inside("train", table, "--encoder", "mean", *DIMENSION, *vectors, "-o", folder, *options)
+    return run_inside("train", table, "--architecture", "mean", *DIMENSION, *vectors, "-o", folder, *options)
 
 
 def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
@@ -59,7 +59,7 @@ def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
 def test_a_transformation_is_learnt(table, files, tmp_path):
     turned = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
     files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ turned)
-    done = train(table, tmp_path / "m", files, "--iterations", "20", "--learning-rate", "0.02")
+    done = train(table, tmp_path / "m", files, "--epochs", "20", "--learning-rate", "0.02")
     assert done.code == 0, done.err
     done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
     assert json.loads(done.out)["auc_other_targets"] > 0.75
@@ -88,9 +88,9 @@ def test_words_without_a_vector_have_no_opinion(table, files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--encoder", "mean", "--transformation", "identity"), "identity is for word vectors of one space"),
-        (("--encoder", "mean", "--transformation", "none"), "transformation is 'none', expected one of"),
-        (("--encoder", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
+        (("--architecture", "mean", "--transformation", "identity"), "identity is for word vectors of one space"),
+        (("--architecture", "mean", "--transformation", "none"), "transformation is 'none', expected one of"),
+        (("--architecture", "mean", "--alpha", "0.5"), "the encoder mean does not reconstruct"),
     ],
 )
 def test_what_cannot_be_meant(options, message, table):
@@ -101,6 +101,6 @@ def test_what_cannot_be_meant(options, message, table):
 
 def test_the_dimension_is_that_of_the_file(table, files, tmp_path):
     vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
-    done = run_inside("train", table, "--encoder", "mean", *vectors, "-o", tmp_path / "m", "-q")
+    done = run_inside("train", table, "--architecture", "mean", *vectors, "-o", tmp_path / "m", "-q")
     assert done.code == 1
     assert "the vectors have dimension 8, but dimension 300 was asked for" in done.message

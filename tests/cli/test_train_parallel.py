@@ -23,7 +23,7 @@ def files(tmp_path):
 
 
 def train(*arguments):
-    return run_inside("train", "--model", "parallel", "--threads", 1, *OPTIONS, *arguments)
+    return run_inside("train", "classifier", "--threads", 1, *OPTIONS, *arguments)
 
 
 def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(files, tmp_path):
@@ -69,16 +69,16 @@ def test_phrase_pairs_and_a_share_held_out(tmp_path):
     assert run_inside("evaluate-model", tmp_path / "pairs", "-m", tmp_path / "m").code == 0
 
 
-@pytest.mark.parametrize("options", [["--layer", "static"], ["--tune-encoder"]])
+@pytest.mark.parametrize("options", [["--layer", "static"], ["--tune-embeddings"]])
 def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
     (source, target), development = files
     folder = bert_folder(tmp_path / "bert")
-    given = [source, target, "--dev", *development, "--encoder", f"hf:{folder}", "--epochs", 1, *options]
+    given = [source, target, "--dev", *development, "--embeddings", f"hf:{folder}", "--epochs", 1, *options]
     done = train(*given, "-o", tmp_path / "m", "-q")
     assert (done.code, done.err) == (0, "")
     shutil.rmtree(folder)
     model = ParallelModel.load(tmp_path / "m")
-    assert model.architecture.tuned == (options == ["--tune-encoder"])
+    assert model.architecture.tuned == (options == ["--tune-embeddings"])
     assert np.isfinite(model.probabilities(["saa sbb"], ["taa tbb"])).all()
     assert run_inside("inspect", tmp_path / "m").code == 0
 
@@ -93,15 +93,15 @@ def test_what_is_refused(files, tmp_path):
     one = [write(tmp_path / f"one.{side}", line * 3) for side, line in (("s", b"saa\n"), ("t", b"taa\n"))]
     for arguments, code, message in (
         ([source, short], 1, "short:2: the file ends after 1 lines"),
-        ([latin, target, "--encoder", f"hf:{folder}"], 1, "latin:2: not UTF-8"),
+        ([latin, target, "--embeddings", f"hf:{folder}"], 1, "latin:2: not UTF-8"),
         ([*one, "--dev", *development], 1, "1 distinct pair to learn from"),
-        ([source, target, "--encoder", f"hf:{tmp_path}/none"], 1, "no such folder"),
-        ([source, target, "--encoder", f"hf:{pickled}"], 1, "may hold code or a pickle"),
-        ([source, target, "--encoder", "mean"], 2, "--encoder mean is for --model brae"),
-        ([source, target, "--encoder", "hf:"], 2, "encoder is 'hf:', expected words, word2vec or hf:FOLDER"),
-        ([source, target, "--tune-encoder"], 2, "--tune-encoder is for --encoder hf:FOLDER"),
+        ([source, target, "--embeddings", f"hf:{tmp_path}/none"], 1, "no such folder"),
+        ([source, target, "--embeddings", f"hf:{pickled}"], 1, "may hold code or a pickle"),
+        ([source, target, "--embeddings", "mean"], 2, "encoder is 'mean', expected words, word2vec or hf:FOLDER"),
+        ([source, target, "--embeddings", "hf:"], 2, "encoder is 'hf:', expected words, word2vec or hf:FOLDER"),
+        ([source, target, "--tune-embeddings"], 2, "--tune-embeddings is for --embeddings hf:FOLDER"),
         ([source, target, "--length", "yes"], 2, "length is 'yes'"),
-        ([source, target, "--loss", "cosine"], 2, "--loss is for --model brae or continuous"),
+        ([source, target, "--loss", "cosine"], 2, "--loss is for `train phrases or translator`"),
         ([source, source], 1, "is the file of the source, too"),
         ([source, target, short], 2, "3 files were given"),
         (["-", "-"], 2, "standard input cannot be more than one of the texts"),
@@ -110,8 +110,8 @@ def test_what_is_refused(files, tmp_path):
         assert done.code == code, arguments
         assert message in done.err, arguments
         assert not (tmp_path / "m/config.json").exists()
-    other = run_inside("train", source, "--encoder", "words", "-o", tmp_path / "m")
-    assert (other.code, "--encoder words is for --model parallel" in other.err) == (2, True)
+    other = run_inside("train", source, "--embeddings", "words", "-o", tmp_path / "m")
+    assert (other.code, "--embeddings is for `train classifier`" in other.err) == (2, True)
 
 
 def test_a_classifier_is_no_model_of_phrase_pairs(files, tmp_path, model_folder):

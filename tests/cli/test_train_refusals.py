@@ -12,7 +12,7 @@ from phrasetool.models.saved_model import load_model
 from tests.cli.test_train import pair_lines
 from tests.commands import COMMAND, clean_environment, run_inside, write
 
-FAST = ("--dimension", "6", "--iterations", "2", "--vectors", "random", "-q")
+FAST = ("--dimension", "6", "--epochs", "2", "--vectors", "random", "-q")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def finished(pairs, tmp_path_factory):
 def stopped(pairs, tmp_path_factory):
     """A training that was stopped, and what it said."""
     folder = tmp_path_factory.mktemp("stopped") / "a model"
-    command = [*COMMAND, "train", str(pairs), "-o", str(folder), *FAST[:2], "--iterations", "500", *FAST[4:6]]
+    command = [*COMMAND, "train", str(pairs), "-o", str(folder), *FAST[:2], "--epochs", "500", *FAST[4:6]]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True) as process:
         for line in process.stderr:
             if "train 2/" in line:
@@ -75,8 +75,8 @@ def test_an_interrupted_training_says_how_it_goes_on(stopped, pairs):
     folder, said = stopped
     last = said.splitlines()[-1]
     assert last == (
-        f"phrasetool: interrupted; go on with: phrasetool train --resume {pairs} -o '{folder}' --dimension 6 "
-        "--iterations 500 --vectors random"
+        f"phrasetool: interrupted; go on with: phrasetool train phrases --resume {pairs} -o '{folder}' --dimension 6 "
+        "--epochs 500 --vectors random"
     )
     assert (folder / "checkpoint.safetensors").exists()
 
@@ -99,14 +99,14 @@ def test_an_unfinished_training_is_not_replaced_by_chance(stopped, pairs, tmp_pa
 def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     numbers = np.random.default_rng(0).integers(0, 30, (100, 6)).tolist()
     text = write(tmp_path / "text", b"".join(b" ".join(b"w%d" % n for n in line) + b"\n" for line in numbers))
-    options = ("--model", "autoencoder", "--architecture", "lstm", "--word-units", "6", "--hidden", "8")
+    options = ("--architecture", "lstm", "--word-units", "6", "--hidden", "8")
     options += ("--epochs", "2", "--batch-size", "16", "--learning-rate", "2", "-q")
-    done = run_inside("train", text, "-o", tmp_path / "a", *options)
+    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options)
     assert done.code == 1
     assert "a: the trained model is no better than chance: the cross-entropy is" in done.message
     assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
     assert not (tmp_path / "a" / "config.json").exists()
-    done = run_inside("train", text, "-o", tmp_path / "a", *options, "--resume", "--force")
+    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--resume", "--force")
     assert done.code == 0
     assert "warning: " in done.message
     assert (tmp_path / "a" / "config.json").exists()
@@ -120,15 +120,15 @@ def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
         lines = [b" ".join(b"%s%d" % (side.encode(), n) for n in row) for row in rng.integers(0, 30, (700, 5)).tolist()]
         write(tmp_path / f"dev.{side}", b"\n".join(lines[400:]) + b"\n")
         sides.append(write(tmp_path / side, b"\n".join(lines[:400]) + b"\n"))
-    options = ("--dev", tmp_path / "dev.de", tmp_path / "dev.en", "-o", tmp_path / "a", "--model", "continuous")
+    options = ("--dev", tmp_path / "dev.de", tmp_path / "dev.en", "-o", tmp_path / "a")
     options += ("--units", 8, "--word-units", 8, "--dimension", 8)
     options += ("--epochs", 1, "--min-count", 1, "--threads", 1, "-q")
-    done = run_inside("train", *sides, *options)
+    done = run_inside("train", "translator", *sides, *options)
     assert done.code == 1
     assert "a: the trained model is no better than chance: it tells sentences from others by their" in done.message
     assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
     assert not (tmp_path / "a" / "config.json").exists()
-    done = run_inside("train", *sides, *options, "--resume", "--force")
+    done = run_inside("train", "translator", *sides, *options, "--resume", "--force")
     assert done.code == 0
     assert "warning: " in done.message
     assert (tmp_path / "a" / "config.json").exists()
@@ -148,12 +148,12 @@ def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatc
 
 def test_a_resume_names_what_differs(stopped, pairs):
     folder, _ = stopped
-    options = ("--resume", "--dimension", "6", "--iterations", "400", "--vectors", "random", "--seed", "3", "-q")
+    options = ("--resume", "--dimension", "6", "--epochs", "400", "--vectors", "random", "--seed", "3", "-q")
     done = run_inside("train", pairs, "-o", folder, *options)
     assert done.code == 1
     assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in done.message
     other = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
-    options = ("--resume", "--dimension", "6", "--iterations", "500", "--vectors", "random", "-q")
+    options = ("--resume", "--dimension", "6", "--epochs", "500", "--vectors", "random", "-q")
     done = run_inside("train", other, "-o", folder, *options)
     assert "cannot resume: the pairs are other ones; give" in done.message
 
@@ -165,8 +165,8 @@ def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tm
     assert "nothing was saved; train anew with a smaller learning rate than 1000" in done.message
     assert not (tmp_path / "m").exists()
     text = write(tmp_path / "text", pair_lines().replace(b"|||", b""))
-    options = ("--model", "autoencoder", "--word-units", "6", "--hidden", "8", "--epochs", "2", "--heads", "2", "-q")
-    done = run_inside("train", text, "-o", tmp_path / "a", *options, "--learning-rate", "1e5")
+    options = ("--word-units", "6", "--hidden", "8", "--epochs", "2", "--heads", "2", "-q")
+    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--learning-rate", "1e5")
     assert done.code == 1
     assert "training diverged in iteration 1: the cross-entropy is" in done.message
     assert not (tmp_path / "a").exists()
@@ -186,7 +186,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--iterations", "0"), 2, "iterations is 0, expected at least 1"),
+        (("--epochs", "0"), 2, "iterations is 0, expected at least 1"),
         (("--learning-rate", "-1"), 2, "learning_rate is -1.0, expected more than 0"),
         (("--learning-rate", "nan"), 2, "learning_rate is nan, expected a finite number"),
         (("--min-pair-count", "nan"), 2, "'nan' is not a finite number"),
@@ -249,7 +249,7 @@ def test_pairs_that_make_no_sense(tmp_path):
     done = run_inside("train", column, "-o", tmp_path / "m", *FAST)
     assert done.code == 1
     assert f"{column}:1: expected `source ||| target`, found no |||; pairs are" in done.message
-    assert "`phrasetool train --model autoencoder`" in done.message
+    assert "`phrasetool train autoencoder`" in done.message
 
 
 def test_autoencoders_of_the_other_language(tmp_path):
@@ -258,8 +258,8 @@ def test_autoencoders_of_the_other_language(tmp_path):
         phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
         text = write(tmp_path / f"{side}.txt", b"\n".join(phrases) + b"\n")
         options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "6", "--min-count", "1", "-q")
-        assert run_inside("train", text, "--model", "autoencoder", "-o", tmp_path / side, *options).code == 0
-    options = ("--source-autoencoder", tmp_path / "target", "--iterations", "1", "-q")
+        assert run_inside("train", "autoencoder", text, "-o", tmp_path / side, *options).code == 0
+    options = ("--source-autoencoder", tmp_path / "target", "--epochs", "1", "-q")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert done.code == 1
     assert done.message == (

@@ -19,7 +19,7 @@ def files(tmp_path_factory):
     for which, side in enumerate(("source", "target")):
         phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
         text = write(folder / f"{side}.txt", b"\n".join(phrases[which::2]) + b"\n")
-        done = run_inside("train", text, "--model", "autoencoder", "-o", folder / side, "--seed", which, *SMALL)
+        done = run_inside("train", "autoencoder", text, "-o", folder / side, "--seed", which, *SMALL)
         assert done.code == 0, done.err
     return folder, pairs
 
@@ -30,7 +30,7 @@ def both(folder):
 
 def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
     folder, pairs = files
-    options = ("--freeze-encoders", "--loss", "syn-projection", "--iterations", "2")
+    options = ("--freeze-encoders", "--loss", "syn-projection", "--epochs", "2")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *options)
     assert done.code == 0, done.err
     assert "encoder mean-max" in done.err
@@ -51,10 +51,10 @@ def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
 def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
     folder, pairs = files
     start = ("--source-autoencoder", folder / "source")
-    flags = ("--layers", layers, "--learning-rate", "0.001") if layers == "trained" else ()
+    flags = ("--attention-layers", layers, "--learning-rate", "0.001") if layers == "trained" else ()
     # How far vectors move in an iteration depends on the temperature.
     flags = (*flags, "--temperature", "0.1")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--iterations", "1", *flags)
+    done = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--epochs", "1", *flags)
     assert done.code == 0, done.err
     assert "source word vectors:" in done.err
     model = BilingualModel.load(tmp_path / "m")
@@ -71,7 +71,7 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--encoder", "rae"), 2, "encoder is rae, but the autoencoder in"),
+        (("--architecture", "rae"), 2, "encoder is rae, but the autoencoder in"),
         (("--dimension", "48"), 2, "dimension is 48, but the autoencoder in"),
         (("--heads", "2"), 2, "heads is 2, but the autoencoder in"),
         (("--vectors", "centred"), 2, "autoencoders bring word vectors; leave out --vectors"),
@@ -88,7 +88,7 @@ def test_what_contradicts_an_autoencoder_is_bad_usage(files, tmp_path, arguments
 
 def test_models_of_the_other_kind_are_refused(files, tmp_path):
     folder, pairs = files
-    assert run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "6", "--iterations", "1", "-q").code == 0
+    assert run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "6", "--epochs", "1", "-q").code == 0
     done = run_inside("train", pairs, "-o", tmp_path / "n", "--source-autoencoder", tmp_path / "m", "-q")
     assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
     for command in (("evaluate-model", pairs), ("annotate", pairs), ("prune", pairs, "-t", "0")):
@@ -102,8 +102,8 @@ def test_models_of_the_other_kind_are_refused(files, tmp_path):
 
 def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp_path):
     folder, pairs = files
-    options = ("--model", "autoencoder", "--architecture", "mean", "-o", tmp_path / "mean", *SMALL)
-    assert run_inside("train", folder / "source.txt", *options).code == 0
+    options = ("--architecture", "mean", "-o", tmp_path / "mean", *SMALL)
+    assert run_inside("train", "autoencoder", folder / "source.txt", *options).code == 0
     done = run_inside("train", pairs, "-o", tmp_path / "m", "--source-autoencoder", tmp_path / "mean", "-q")
     assert done.code == 1
     assert f"{tmp_path / 'mean'}: a mean autoencoder has no mean-max encoder" in done.message
@@ -111,11 +111,11 @@ def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp
 
 def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
     pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
-    options = ("--encoder", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
+    options = ("--architecture", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert done.code == 1
     assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
-    short = ("--max-length", "7", "--iterations", "1")
+    short = ("--max-length", "7", "--epochs", "1")
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, *short).code == 0
     table = write(tmp_path / "t.gz", b"a " * 600 + b"||| b ||| 0.5\n")
     done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz", "-q")
@@ -137,7 +137,7 @@ def test_what_knows_no_word_of_a_side_is_refused(tmp_path, option, content, mess
     # So few words that their language cannot be told from the share that is known.
     pairs = write(tmp_path / "pairs", b"".join(b"a%d b ||| c%d d\n" % (i, i) for i in range(30)))
     start = write(tmp_path / "start", content)
-    done = run_inside("train", pairs, "-o", tmp_path / "m", "--iterations", 1, option, start, "-q")
+    done = run_inside("train", pairs, "-o", tmp_path / "m", "--epochs", 1, option, start, "-q")
     assert done.code == 1
     assert done.message.startswith(f"phrasetool: {start}: {message}")
     assert not (tmp_path / "m").exists()

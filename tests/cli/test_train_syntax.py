@@ -15,11 +15,11 @@ def bitext(tmp_path):
         write(tmp_path / f"toy.{language}", "".join(line + "\n" for line in lines).encode())
         for language, lines in zip(("en", "de"), toy_lines(80), strict=True)
     ]
-    return ("--bitext", "en", files[0], "de", files[1])
+    return ("--language-bitext", "en", files[0], "de", files[1])
 
 
 def train(*arguments):
-    return run_inside("train", "--model", "syntax", "--threads", 1, *arguments)
+    return run_inside("train", "syntax", "--threads", 1, *arguments)
 
 
 def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_path):
@@ -49,7 +49,7 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
 
 
 def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_tagger_folder, tmp_path):
-    given = ("--text", "de", bitext[4], "--text", "en", bitext[2], "--tagger", toy_tagger_folder)
+    given = ("--language-text", "de", bitext[4], "--language-text", "en", bitext[2], "--tagger", toy_tagger_folder)
     done = train(*given, *OPTIONS, "-o", tmp_path / "m")
     assert done.code == 0, done.err
     model = SyntaxModel.load(tmp_path / "m")
@@ -61,30 +61,39 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
     assert more.code == 0, more.err
     # They are learnt so as parts of the bitext already.
     assert SyntaxModel.load(tmp_path / "n").training["pairs"]["en-de"] > 0
-    other = train("--text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
-    assert (other.code, "--text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
+    other = train("--language-text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
+    assert (other.code, "--language-text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
     none = train(*given, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
     assert (none.code, "leave out --no-own-language" in none.err) == (2, True)
     empty = tmp_path / "empty"
     empty.write_text("The cat\n\nThe dog\n")
-    holes = train("--text", "en", empty, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
+    holes = train("--language-text", "en", empty, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
     assert (holes.code, f"{empty}:2: " in holes.err) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--model syntax learns from bitexts; name one with --bitext LANG FILE LANG FILE"),
-        (("--bitext", "en", "a", "de", "b"), "--model syntax needs a tagger; name one with --tagger FOLDER"),
-        (("--bitext", "en", "a", "en", "b", "--tagger", "t"), "--bitext: both sides are 'en'; expected two languages"),
-        (("--bitext", "e n", "a", "de", "b", "--tagger", "t"), "--bitext: 'e n' is no language"),
-        (("--bitext", "en", "-", "de", "-", "--tagger", "t"), "standard input cannot be more than one of the texts"),
+        (("--tagger", "t"), "learns from bitexts; name one with --language-bitext LANG FILE LANG FILE"),
+        (("--language-bitext", "en", "a", "de", "b"), "Missing option '--tagger'"),
         (
-            ("file",),
-            "syntax takes bitexts alone, --bitext LANG FILE LANG FILE, and --text LANG FILE; 1 files were given",
+            ("--language-bitext", "en", "a", "en", "b", "--tagger", "t"),
+            "--language-bitext: both sides are 'en'; expected two languages",
         ),
-        (("--treebank", "en", "a"), "--treebank is for --model tagger"),
-        (("--bitext", "en", "a", "de", "b", "--tagger", "t", "--dropout", "1"), "dropout is 1.0, expected at least 0"),
+        (("--language-bitext", "e n", "a", "de", "b", "--tagger", "t"), "--language-bitext: 'e n' is no language"),
+        (
+            ("--language-bitext", "en", "-", "de", "-", "--tagger", "t"),
+            "standard input cannot be more than one of the texts",
+        ),
+        (
+            ("file", "--tagger", "t"),
+            "Got unexpected extra argument (file)",
+        ),
+        (("--treebank", "en", "a"), "--treebank is for `train tagger`"),
+        (
+            ("--language-bitext", "en", "a", "de", "b", "--tagger", "t", "--dropout", "1"),
+            "dropout is 1.0, expected at least 0",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
@@ -96,17 +105,17 @@ def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
 def test_bad_inputs(bitext, toy_tagger_folder, tmp_path):
     tagger = ("--tagger", toy_tagger_folder)
     files = bitext[2], bitext[4]
-    other = train("--bitext", "ja", files[0], "ko", files[1], *tagger, "-o", tmp_path / "m")
+    other = train("--language-bitext", "ja", files[0], "ko", files[1], *tagger, "-o", tmp_path / "m")
     assert other.code == 2
     assert "unknown languages 'ja' and 'ko'; the tagger knows en, de" in other.err
     short = write(tmp_path / "short", b"a b c\n")
-    uneven = train("--bitext", "en", files[0], "de", short, *tagger, "-o", tmp_path / "m", "-q")
+    uneven = train("--language-bitext", "en", files[0], "de", short, *tagger, "-o", tmp_path / "m", "-q")
     assert (uneven.code, "short" in uneven.message) == (1, True)
     empty = write(tmp_path / "empty", b"a b c\n\nb\n")
-    gap = train("--bitext", "en", empty, "de", short, *tagger, "-o", tmp_path / "m", "-q")
+    gap = train("--language-bitext", "en", empty, "de", short, *tagger, "-o", tmp_path / "m", "-q")
     assert (gap.code, f"{empty}:2: the line is empty" in gap.message) == (1, True), gap.err
     few = write(tmp_path / "few", b"d e f\n")
-    one = train("--bitext", "en", short, "de", few, *tagger, "-o", tmp_path / "m", "-q")
+    one = train("--language-bitext", "en", short, "de", few, *tagger, "-o", tmp_path / "m", "-q")
     assert (one.code, "too few pairs" in one.message) == (1, True)
     small = train(*bitext, *tagger, "--pieces", 20, "-o", tmp_path / "m", "-q")
     assert (small.code, "20 pieces are too few for the characters" in small.message) == (1, True), small.err

@@ -19,7 +19,7 @@ def banks(tmp_path):
 
 
 def train(*arguments):
-    return run_inside("train", "--model", "tagger", "--threads", 1, *OPTIONS, *arguments)
+    return run_inside("train", "tagger", "--threads", 1, *OPTIONS, *arguments)
 
 
 def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
@@ -55,32 +55,32 @@ def test_without_a_development_set_some_is_held_out(banks, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--model tagger learns from treebanks; name one with --treebank LANG FILE"),
-        (("--treebank", "en", "a", "--dev", "fr", "b"), "--dev: no --treebank of 'fr'; there are en"),
+        ((), "Missing option '--treebank'"),
+        (("--treebank", "en", "a", "--dev-treebank", "fr", "b"), "--dev-treebank: no --treebank of 'fr'; there are en"),
         (("--treebank", "en", "-", "--treebank", "de", "-"), "standard input cannot be more than one of the treebanks"),
         (("--treebank", "en us", "a"), "'en us' is no language"),
-        (("--treebank", "en", "a", "pairs"), "takes treebanks alone, --treebank LANG FILE; 1 files were given"),
-        (("--treebank", "en", "a", "--alpha", 1), "--alpha is for --model brae"),
+        (("--treebank", "en", "a", "pairs"), "Got unexpected extra argument (pairs)"),
+        (("--treebank", "en", "a", "--alpha", 1), "--alpha is for `train phrases`"),
         (("--treebank", "en", "a", "--epochs", 0), "epochs is 0, expected at least 1"),
     ],
 )
 def test_wrong_arguments_are_usage_errors(arguments, said, tmp_path):
-    done = run_inside("train", "--model", "tagger", *arguments, "-o", tmp_path / "m")
+    done = run_inside("train", "tagger", *arguments, "-o", tmp_path / "m")
     assert (done.code, said in done.err) == (2, True), done.err
     assert not (tmp_path / "m").exists()
 
 
 def test_a_treebank_that_is_none_is_refused_with_its_line(tmp_path):
     file = write(tmp_path / "a.conllu", b"1\ta\t_\tNN\t_\t_\t_\t_\t_\t_\n")
-    done = run_inside("train", "--model", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
+    done = run_inside("train", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
     assert done.code == 1
     assert f"{file}:1: unknown part of speech 'NN'" in done.message
 
 
 def test_flags_of_taggers_are_theirs(tmp_path):
     done = run_inside("train", "pairs", "--treebank", "en", "a", "-o", tmp_path / "m")
-    assert (done.code, "--treebank is for --model tagger" in done.err) == (2, True)
-    done = run_inside("train", "--model", "parallel", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
+    assert (done.code, "--treebank is for `train tagger`" in done.err) == (2, True)
+    done = run_inside("train", "classifier", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
     assert (done.code, "--dev names one development set" in done.err) == (2, True)
 
 
@@ -101,11 +101,11 @@ def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatc
     one = f"treebank = ['en', '{banks[2]}']\n"
     for text, languages in ((several, ("en", "de")), (one, ("en",))):
         write(tmp_path / "c.toml", f"[train]\n{text}".encode())
-        done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", *OPTIONS, "--epochs", 1, "-o",
+        done = run_inside("--config", tmp_path / "c.toml", "train", "tagger", *OPTIONS, "--epochs", 1, "-o",
                           tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
         assert done.code == 0, done.err
         assert TaggerModel.load(tmp_path / "m").languages == languages
     write(tmp_path / "c.toml", b"[train]\ntreebank = ['en']\n")
-    done = run_inside("--config", tmp_path / "c.toml", "train", "--model", "tagger", "-o", tmp_path / "m")
+    done = run_inside("--config", tmp_path / "c.toml", "train", "tagger", "-o", tmp_path / "m")
     assert done.code == 1
     assert "treebank of train: expected a list of 2 values, or several" in done.message

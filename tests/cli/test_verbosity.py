@@ -31,7 +31,7 @@ def test_what_is_said(table, model_folder, tmp_path):
 
 
 def test_every_kind_of_training_takes_it(tmp_path):
-    done = run_inside("train", "--model", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
+    done = run_inside("train", "autoencoder", "-v", tmp_path / "none", "-o", tmp_path / "out")
     assert done.code == 1
     assert f"{tmp_path / 'none'}: No such file" in done.err.splitlines()[-1]
 

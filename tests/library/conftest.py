@@ -31,5 +31,5 @@ def demo(tmp_path_factory):
     done("extract", *train, engine / "aligned.gz", "-o", table, "--reordering-table", reordering, "-q")
     done("lm", train[1], "--order", "3", "-o", lm, "-q")
     done("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", engine / "moses.ini")
-    done("train", table, "-o", folder / "model", "--min-pair-count", "2", "--iterations", "10", "-q")
+    done("train", table, "-o", folder / "model", "--min-pair-count", "2", "--epochs", "10", "-q")
     return folder

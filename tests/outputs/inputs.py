@@ -28,15 +28,15 @@ _CONFIG = ROOT / "examples" / "experiments" / "demo.toml"
 # Commands of `before`, run in the folder of the inputs.
 _ODD = """\
 lm odd/target --order 3 --estimator built-in -o odd/lm.arpa
-train odd/pairs -o odd/rae --dimension 6 --iterations 3
-train odd/pairs -o odd/other --dimension 4 --iterations 1 --loss max-margin --pretrain-iterations 1 --seed 7
-train odd/pairs -o odd/mean-max --encoder mean-max --dimension 12 --word-units 6 --heads 2 --iterations 2
-train odd/factored-pairs -o odd/factored --dimension 6 --iterations 1
-train odd/target -o odd/auto --model autoencoder --word-units 6 --hidden 8 --heads 2 --epochs 2 --min-count 1
-train odd/source -o odd/auto-source --model autoencoder --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1
-train odd/target -o odd/auto-lstm --model autoencoder --word-units 6 --hidden 8 --epochs 1 --architecture lstm
-STOP="train 3/" train odd/pairs -o odd/stopped --dimension 6 --iterations 60
-STOP="epoch 2/" train odd/target -o odd/stopped-auto --model autoencoder --word-units 6 --hidden 8 --heads 2 --epochs 60
+train odd/pairs -o odd/rae --dimension 6 --epochs 3
+train odd/pairs -o odd/other --dimension 4 --epochs 1 --loss max-margin --pretrain-epochs 1 --seed 7
+train odd/pairs -o odd/mean-max --architecture mean-max --dimension 12 --word-units 6 --heads 2 --epochs 2
+train odd/factored-pairs -o odd/factored --dimension 6 --epochs 1
+train autoencoder odd/target -o odd/auto --word-units 6 --hidden 8 --heads 2 --epochs 2 --min-count 1
+train autoencoder odd/source -o odd/auto-source --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1
+train autoencoder odd/target -o odd/auto-lstm --word-units 6 --hidden 8 --epochs 1 --architecture lstm
+STOP="train 3/" train odd/pairs -o odd/stopped --dimension 6 --epochs 60
+STOP="epoch 2/" train autoencoder odd/target -o odd/stopped-auto --word-units 6 --hidden 8 --heads 2 --epochs 60
 """
 _ENGINE = """\
 align demo/train.zh demo/train.en -o demo/aligned.gz --forward demo/forward.gz --reverse demo/reverse.gz
@@ -44,9 +44,9 @@ extract demo/train.zh demo/train.en demo/aligned.gz -o demo/table.gz --reorderin
 lm demo/train.en --order 3 --estimator built-in -o demo/lm.arpa.gz
 moses-ini --table demo/table.gz --reordering-table demo/reordering.gz --lm demo/lm.arpa.gz -o demo/moses.ini
 force-decode --moses-ini demo/moses.ini demo/train.zh demo/train.en --leave-one-out -o demo/pairs.gz
-train demo/pairs.gz -o demo/model --iterations 12 --dimension 24 --temperature 0.2 --vector-scale 0.1
-train demo/pairs.gz -o demo/mean-max --encoder mean-max --dimension 32 --word-units 16 --iterations 4
-train demo/train.en -o demo/auto --model autoencoder --word-units 16 --hidden 16 --heads 2 --epochs 3
+train demo/pairs.gz -o demo/model --epochs 12 --dimension 24 --temperature 0.2 --vector-scale 0.1
+train demo/pairs.gz -o demo/mean-max --architecture mean-max --dimension 32 --word-units 16 --epochs 4
+train autoencoder demo/train.en -o demo/auto --word-units 16 --hidden 16 --heads 2 --epochs 3
 prune demo/table.gz -m demo/model --scores demo/scores.parquet --sweep 0:0:1
 annotate demo/table.gz -m demo/model -o demo/annotated.gz
 prune demo/table.gz --scores demo/scores.parquet --target-size 0.6 --protect words -o demo/small.gz
@@ -56,9 +56,9 @@ decode --moses-ini demo/moses.ini --search cube --pop-limit 20 --stack 20 demo/t
 moses-ini demo/moses.ini --table demo/annotated.gz --weight 0.2 -o demo/annotated.ini
 """
 _LARGE = """\
-train reference/forced-pairs.gz -o large/model --iterations 1
-train reference/forced-pairs.gz -o large/mean-max --encoder mean-max --dimension 64 --word-units 32 --iterations 1
-train large/mono.en -o large/auto --model autoencoder --word-units 16 --hidden 32 --epochs 1
+train reference/forced-pairs.gz -o large/model --epochs 1
+train reference/forced-pairs.gz -o large/mean-max --architecture mean-max --dimension 64 --word-units 32 --epochs 1
+train autoencoder large/mono.en -o large/auto --word-units 16 --hidden 32 --epochs 1
 prune reference/phrase-table.gz -m large/model --scores large/scores.parquet --sweep 0:0:1
 prune reference/phrase-table.gz --scores large/scores.parquet --target-size 0.5 --protect words -o large/small.gz
 annotate reference/phrase-table.gz -m large/model -o large/annotated.gz

@@ -145,9 +145,9 @@ def command(
 
     The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
     columns per model, source-to-target, then target-to-source; those of a sentence encoder (--encoder) come after.  A
-    translator (`train --model continuous`) appends one: p(target | source), or p(source | target) if it translates the
+    translator (`train translator`) appends one: p(target | source), or p(source | target) if it translates the
     other way, at least e^-50; its finished scores are kept beside the output, so that the same command goes on after an
-    interruption.  An encoder of syntax (`train --model syntax`) appends one in the same way, exp(cosine - 1), or others
+    interruption.  An encoder of syntax (`train syntax`) appends one in the same way, exp(cosine - 1), or others
     (--columns).  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
     sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
     first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read

@@ -174,7 +174,7 @@ Example:
   awk -F'\\t' '$1 >= 0.9 {print $4 > "sure.de"; print $5 > "sure.en"}' scores.tsv
   phrasetool filter-bitext crawled.de crawled.en --cross-train --keep 60% -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --encoder LaBSE --threshold 0.7 -o kept.de kept.en
-  phrasetool train --model parallel demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
+  phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
   phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel  -o zh en
 """
 

@@ -109,7 +109,7 @@ Example:
   phrasetool mine crawled.zh crawled.en -m parallel --threshold 1.05 -o mined.tsv
   phrasetool mine crawled.zh crawled.en --encoder LaBSE --detokenise zh,en -o mined.tsv.gz
   phrasetool mine test.zh test.en -m parallel --dev-source dev.zh --dev-target dev.en --dev-gold gold.tsv -o mined.tsv
-  phrasetool train --model parallel demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
+  phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
   phrasetool mine demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel -o demo-output/mined.tsv
 """
 

@@ -33,7 +33,7 @@ Example:
   phrasetool neighbours "a man rides a horse ." -m autoencoder.en --sentences mono.en.gz
   phrasetool neighbours "a man rides a horse ." -m syntax --sentences mono.en.gz
   phrasetool neighbours "do not agree" -m demo-output/model --pairs demo-output/pairs.gz
-  phrasetool train --model autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool train autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
   phrasetool neighbours "he is the chairman ." -m demo-output/autoencoder --sentences demo-output/corpus.en
 """
 

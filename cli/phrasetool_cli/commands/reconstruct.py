@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """\b
 Example:
   phrasetool reconstruct held-out.en -m autoencoder.en --by-length
-  phrasetool train --model autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
+  phrasetool train autoencoder demo-output/corpus.en -o demo-output/autoencoder --epochs 60
   phrasetool reconstruct demo-output/corpus.en -m demo-output/autoencoder -o demo-output/back.en
 """
 
@@ -51,7 +51,7 @@ def command(
 
     Every line of TEXT is turned into its vector and back, and what is left of it is measured.  TEXT has a tokenised
     sentence or paragraph a line (plain or gzip, - is standard input), none of them empty; the model is an autoencoder
-    (`phrasetool train --model autoencoder`).  A line is written back from its vector alone, word by word, the most
+    (`phrasetool train autoencoder`).  A line is written back from its vector alone, word by word, the most
     probable next, until its end or 1.5 times its words.
 
     BLEU is sacrebleu's, as of `phrasetool evaluate`; ROUGE-1 and ROUGE-2 are means of the lines' F1 over words and

@@ -14,7 +14,7 @@ _FORMATS = ("tags", "factored", "conllu")
 _EXAMPLE = """\b
 Example:
   phrasetool tag train.de -m tagger --language de -o train.de.upos
-  phrasetool train --model tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
+  phrasetool train tagger --treebank de de-train.conllu.gz --treebank en en-train.conllu.gz -o tagger
   phrasetool tag train.de -m tagger --language de --format factored -o factored.de
   phrasetool tag demo-output/corpus.en -m tagger --language en --format conllu -o demo-output/tagged.conllu
 """
@@ -43,7 +43,7 @@ def command(
     """Tag the words of a text with parts of speech.
 
     TEXT has a tokenised sentence a line (plain or gzip, - is standard input), none of them empty, with Moses' escapes
-    or without; the model is a tagger (`phrasetool train --model tagger`).  The tags are the 17 universal ones; a word
+    or without; the model is a tagger (`phrasetool train tagger`).  The tags are the 17 universal ones; a word
     that stands for two has both, as `ADP+DET` for German `im`.  The text streams through.
     """
     from moses_compat.jobs.tag_text import tag_text

@@ -25,7 +25,7 @@ Example:
   phrasetool translate test.de -m translator --beam 5 -o test.out
   phrasetool translate test.de -m translator --beam 10 --n-best-list test.nbest 10 -o test.out
   phrasetool translate test.de -m translator --table phrase-table.gz --dictionary lex.e2f -o test.out
-  phrasetool train --model continuous demo-output/corpus.zh demo-output/corpus.en -o demo-output/translator --epochs 2
+  phrasetool train translator demo-output/corpus.zh demo-output/corpus.en -o demo-output/translator --epochs 2
   phrasetool translate demo-output/corpus.zh -m demo-output/translator -o demo-output/translated.en
 """
 
@@ -66,7 +66,7 @@ def command(
     """Translate text with a neural translator.
 
     TEXT has one tokenised sentence a line (`-` is standard input); an empty line gives an empty line.  The model is
-    one of `phrasetool train --model continuous`.  At every step it predicts a vector, and the target word with the
+    one of `phrasetool train translator`.  At every step it predicts a vector, and the target word with the
     nearest one is written.  A sentence's translation depends neither on the others nor on the number of threads.
     """
     from moses_compat.corpora.dictionary import read_dictionary

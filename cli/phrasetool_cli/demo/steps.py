@@ -179,7 +179,7 @@ class Demo:
                 "(So few pairs want more passes and softer targets than the defaults, which are made for real tables.)"
             )
             self.run(
-                "train", learnt, "-o", self.model, "--iterations", "60", "--temperature", "0.2",
+                "train", learnt, "-o", self.model, "--epochs", "60", "--temperature", "0.2",
                 "--vector-scale", "0.1", "--quiet",
             )  # fmt: skip
         else:

@@ -1,28 +1,49 @@
-"""What `phrasetool train --model autoencoder` does."""
+"""`phrasetool train autoencoder`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from phrasetool.errors import DataError
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
+from phrasetool_cli.command import sections
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.models.autoencoder import AutoencoderModel
     from phrasetool.training.autoencoder.autoencoder_trainer import EpochReport
 
 
-def training(given: Given) -> Training:
-    """Of an autoencoder."""
-    return Training(given.inputs, lambda run: train_text(given, run))
+_EXAMPLE = """\b
+Example:
+  phrasetool train autoencoder mono.en.gz -o autoencoder.en
+  phrasetool train autoencoder demo-output/corpus.en -o autoencoder --epochs 60
+"""
 
 
-def train_text(given: Given, run: RunOptions) -> AutoencoderModel:
-    """Train an autoencoder on text of one language and say what is done.
+@click.command(cls=SettingsCommand, declared=lambda: declarations(AutoencoderSettings), epilog=_EXAMPLE)
+@click.argument("text")
+@sections("Output", model_folder_option, None, run_options)
+def command(text: str, **values: Any) -> None:
+    """Train an autoencoder of sentences on text.
+
+    TEXT is of one language, with a tokenised sentence a line.
+    """
+    run = RunOptions.taken(values)
+    with run.told([text]) as tell:
+        tell(_train(text, run, values))
+
+
+def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderModel:
+    """Train an autoencoder and report progress.
 
     Args:
-        given: one text, and options of `AutoencoderSettings` among its flags.
-        run: how.
+        text: path of the text.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
@@ -31,14 +52,12 @@ def train_text(given: Given, run: RunOptions) -> AutoencoderModel:
     import torch
 
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
     from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
     from phrasetool.training.autoencoder.training_texts import training_texts
     from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
-    (text,) = given.inputs
     watch = TerminalWatch(run.quiet)
-    settings = given.settings(AutoencoderSettings)
+    settings = settings_of(AutoencoderSettings, values, seed=run.seed)
     place = run.ready([text], settings.precision)
     torch.set_num_threads(run.threads)
     with TableProgress("read text", 0, run.quiet) as reading:

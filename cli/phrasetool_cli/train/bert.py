@@ -1,4 +1,4 @@
-"""What `phrasetool train --model masked-lm` does: an own BERT from text of one language or of two."""
+"""`phrasetool train bert`: a BERT trained from scratch on text of one language or two."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
+from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool_cli.train.pair_files import dev_option
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
-    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
     from phrasetool.training.masked_lm.masked_lm_trainer import MaskedLmReport
     from phrasetool.training.masked_lm.piece_texts import PieceTexts, TextLines
 
 
 @dataclass(frozen=True)
 class MaskedLmInputs:
-    """The files an own BERT is trained on.
+    """The files that a BERT is trained on.
 
     Attributes:
         files: one text, or the two sides of a bitext.
@@ -33,6 +36,10 @@ class MaskedLmInputs:
     monolingual: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        if len(self.files) > 2:
+            raise click.UsageError(
+                f"expected one text, or the two sides of a bitext; {len(self.files)} files were given"
+            )
         if self.development and len(self.files) == 1:
             raise click.UsageError("--dev is a bitext; give both sides to learn from, or leave it out")
 
@@ -47,28 +54,50 @@ class MaskedLmInputs:
                 "monolingual_files": list(self.monolingual)}  # fmt: skip
 
 
-def training(given: Given) -> Training:
-    """Of an own BERT."""
-    inputs = MaskedLmInputs(given.inputs, given.one_development, given.flags["monolingual"])
-    return Training(inputs.all, lambda run: train_bert(inputs, run, given))
+_EXAMPLE = """\b
+Example:
+  phrasetool train bert train.zh train.en --monolingual mono.en.gz -o bert
+"""
 
 
-def train_bert(inputs: MaskedLmInputs, run: RunOptions, given: Given) -> TrainedBert:
-    """Train an own BERT and say what is done.
+@click.command(cls=SettingsCommand, declared=lambda: declarations(MaskedLmSettings), epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True, metavar="TEXT | SOURCE TARGET")
+@sections(
+    "Input",
+    dev_option,
+    click.option("--monolingual", multiple=True, metavar="FILE", help="More text of either language; repeatable."),
+    "Output",
+    model_folder_option,
+    None,
+    run_options,
+)
+def command(
+    files: tuple[str, ...], development: tuple[str, str] | None, monolingual: tuple[str, ...], **values: Any
+) -> None:
+    """Train a BERT from scratch on text of one language or two.
+
+    Give one TEXT or the two sides of a bitext.  The model folder is one that transformers loads and that `annotate
+    --encoder` takes.  The extra `encoders` has to be installed.
+    """
+    run, inputs = RunOptions.taken(values), MaskedLmInputs(files, development, monolingual)
+    with run.told(inputs.all) as tell:
+        tell(_train(inputs, run, values))
+
+
+def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> TrainedBert:
+    """Train a BERT and report progress.
 
     Args:
-        inputs: what it learns from.
-        run: how.
-        given: options of `MaskedLmSettings` among its flags.
+        inputs: files to learn from.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
         PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
     """
-    from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-
     watch = TerminalWatch(run.quiet)
-    settings = given.settings(MaskedLmSettings)
+    settings = settings_of(MaskedLmSettings, values, seed=run.seed)
     place = run.ready(inputs.all, settings.precision)
 
     import torch

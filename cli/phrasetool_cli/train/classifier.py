@@ -1,24 +1,25 @@
-"""What `phrasetool train --model parallel` does: a classifier of sentence pairs, from a bitext or from phrase pairs."""
+"""`phrasetool train classifier`: a classifier of sentence pairs from a bitext or from phrase pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
+from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, ParallelSettings
+from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.train.pair_files import PairFiles
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.pair_classifier.model import ParallelModel
     from phrasetool.pair_classifier.training import ParallelReport
     from phrasetool.train.text_pairs import TextPairs
-# What `--encoder` is for other models where nothing is said.
-_OTHERS = "rae"
 
 
 @dataclass(frozen=True)
@@ -34,24 +35,60 @@ class ParallelInputs(PairFiles):
     tuned: bool
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tuned and not self.encoder.startswith(FOLDER):
+            raise click.UsageError("--tune-embeddings is for --embeddings hf:FOLDER; word vectors are trained anyway")
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the texts")
 
 
-def training(given: Given) -> Training:
-    """Of a classifier of sentence pairs."""
-    read = given.flags["encoder"], given.flags["tune_encoder"]
-    inputs = ParallelInputs(given.inputs, given.one_development, given.min_pair_count, *read)
-    return Training(inputs.all, lambda run: train_classifier(inputs, run, given))
+_RENAMED = {"--encoder": "--embeddings", "--tune-encoder": "--tune-embeddings"}
+
+_EXAMPLE = """\b
+Example:
+  phrasetool train classifier train.de train.en --dev dev.de dev.en -o classifier
+  phrasetool train classifier train.de train.en --embeddings hf:bert -o classifier
+"""
 
 
-def train_classifier(inputs: ParallelInputs, run: RunOptions, given: Given) -> ParallelModel:
-    """Train a classifier of sentence pairs and say what is done.
+@click.command(cls=SettingsCommand, declared=lambda: declarations(ParallelSettings), renamed=_RENAMED, epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True, metavar="SOURCE TARGET | PAIRS")
+@sections(
+    "Input",
+    dev_option,
+    min_pair_count_option,
+    "Output",
+    model_folder_option,
+    "Settings",
+    click.option("--embeddings", "encoder", default=WORDS, metavar="NAME",
+                 help=f"Word vectors: {WORDS} (random at first), {WORD2VEC}, or {FOLDER}FOLDER, a BERT."),
+    click.option("--tune-embeddings", "tune_encoder", is_flag=True,
+                 help="Train the vectors of --embeddings hf:FOLDER, too."),
+    None,
+    run_options,
+)  # fmt: skip
+def command(
+    files: tuple[str, ...], development: tuple[str, str] | None, min_pair_count: float, encoder: str,
+    tune_encoder: bool, **values: Any,
+) -> None:  # fmt: skip
+    """Train a classifier of parallel sentence pairs.
+
+    SOURCE and TARGET are the two sides of a bitext, with a sentence a line; PAIRS has lines `source ||| target[ |||
+    count]`, or is a phrase table.  The classifier learns to separate translations from other pairs, among them pairs
+    in which one side contains the translation of the other.
+    """
+    run, inputs = RunOptions.taken(values), ParallelInputs(files, development, min_pair_count, encoder, tune_encoder)
+    with run.told(inputs.all) as tell:
+        tell(_train(inputs, run, values))
+
+
+def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> ParallelModel:
+    """Train a classifier of sentence pairs and report progress.
 
     Args:
-        inputs: what it learns from.
-        run: how.
-        given: options of `ParallelSettings` among its flags.
+        inputs: files to learn from.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
@@ -60,18 +97,16 @@ def train_classifier(inputs: ParallelInputs, run: RunOptions, given: Given) -> P
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.pair_classifier.settings import WORDS, ParallelSettings
     from phrasetool.pair_classifier.training import SearchReport, train_parallel
 
     watch = TerminalWatch(run.quiet)
-    encoder = WORDS if inputs.encoder == _OTHERS else inputs.encoder
-    settings = given.settings(ParallelSettings, encoder=encoder, tuned=inputs.tuned)
+    settings = settings_of(ParallelSettings, values, seed=run.seed, encoder=inputs.encoder, tuned=inputs.tuned)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     check = None if settings.folder is None else _check_text
     pairs, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet, check)
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
-    watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {encoder}, into {run.folder}")
+    watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {inputs.encoder}, into {run.folder}")
 
     def report(done: ParallelReport | SearchReport) -> None:
         if isinstance(done, SearchReport):

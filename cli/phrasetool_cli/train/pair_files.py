@@ -1,4 +1,4 @@
-"""Reading the sentence pairs that a translator or a classifier learns from."""
+"""Sentence pairs that a translator or a classifier learns from: options, and reading."""
 
 from __future__ import annotations
 
@@ -6,11 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from phrasetool.errors import DataError
+from phrasetool_cli.parameter_types import FiniteRange
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
     from phrasetool.train.text_pairs import TextPairs
+
+
+def _one_pair(
+    context: click.Context, parameter: click.Parameter, pairs: tuple[tuple[str, str], ...]
+) -> tuple[str, str] | None:
+    if len(pairs) > 1:
+        raise click.UsageError("--dev names one development set", context)
+    return pairs[0] if pairs else None
+
+
+# Several values are refused instead of all but the last ignored.
+dev_option = click.option(
+    "--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET", callback=_one_pair,
+    help="Development set, which selects the best epoch.  [default: 5 % of the pairs]",
+)  # fmt: skip
+
+min_pair_count_option = click.option(
+    "--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
+    help="Leave out phrase pairs with a smaller (joint) count.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,6 +49,12 @@ class PairFiles:
     files: tuple[str, ...]
     development: tuple[str, str] | None
     min_pair_count: float
+
+    def __post_init__(self) -> None:
+        if len(self.files) > 2:
+            raise click.UsageError(
+                f"expected the two sides of a bitext, or one file of phrase pairs; {len(self.files)} files were given"
+            )
 
     @property
     def all(self) -> list[str]:

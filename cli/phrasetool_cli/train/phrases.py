@@ -1,58 +1,147 @@
-"""What `phrasetool train` does: encoders of the phrases of both languages, from pairs."""
+"""`phrasetool train phrases`: encoders of the phrases of two languages, from phrase pairs."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool.options import registered
+from phrasetool.phrase_encoder.encoder import ENCODERS
+from phrasetool.phrase_encoder.losses import OBJECTIVES
+from phrasetool.phrase_encoder.settings import TrainingSettings, preset
+from phrasetool_cli.command import sections, value_of
+from phrasetool_cli.train.pair_files import min_pair_count_option
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from moses_compat.lines.counts import CountTally
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.phrase_encoder.start import Start
     from phrasetool.train.data import PhrasePairs
     from phrasetool_cli.progress import TerminalWatch
 
-# What encoders of phrases are trained with if nothing is said.
-LOSS = "in-batch"
 # Words of a pair's longer side.
-MAX_LENGTH = 7
+_MAX_LENGTH = 7
+_SIDES = ("source", "target")
+# Settings whose options have other names, as in other kinds of models.
+_FLAGS = {
+    "iterations": "epochs", "pretrain_iterations": "pretrain-epochs", "smoothing": "label-smoothing",
+    "layers": "attention-layers", "start": None,
+}  # fmt: skip
+_RENAMED = {
+    "--encoder": "--architecture", "--iterations": "--epochs", "--pretrain-iterations": "--pretrain-epochs",
+    "--smoothing": "--label-smoothing", "--layers": "--attention-layers",
+}  # fmt: skip
+
+_EXAMPLE = """\b
+Example:
+  phrasetool train pairs.gz
+  phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz
+  phrasetool train phrases pairs.gz --architecture mean-max --loss syn-projection
+  phrasetool train demo-output/pairs.gz -o demo-output/model2 --epochs 60
+"""
 
 
-def training(given: Given) -> Training:
-    """Of encoders of phrases.
+class _Registered(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
+    """A name in a registry, which may grow.
 
-    Raises:
-        click.UsageError: flags contradict each other, or what an autoencoder prescribes.
-        ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
+    Args:
+        registry: name -> class.
     """
-    flags, (pairs,) = given.flags, given.inputs
-    # An autoencoder may prescribe the encoder where none was named.
-    chosen = {"seed": given.seed, **flags, "encoder": flags["encoder"] if "encoder" in given.named else None}
-    chosen["loss"] = chosen["loss"] or LOSS
-    starts = chosen_starts(chosen)
-    chosen["encoder"] = chosen["encoder"] or flags["encoder"]
+
+    name = "name"
+
+    def __init__(self, registry: Mapping[str, str]) -> None:
+        self._registry = registry
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a registered name."""
+        return str(click.Choice(list(self._registry)).convert(value, param, ctx))
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete a registered name."""
+        return click.Choice(list(self._registry)).shell_complete(ctx, param, incomplete)
+
+
+def _declared() -> list[Declaration]:
+    """Options of the settings, of all losses and of all architectures."""
+    found = declarations(TrainingSettings)
+    for registry, what in ((OBJECTIVES, "loss"), (ENCODERS, "encoder")):
+        for name in registry:
+            found += declarations(registered(registry, name, what), name)
+    return found
+
+
+def _shown(arguments: Sequence[str]) -> Shown:
+    """Show the options and defaults of the loss and the architecture that the arguments name."""
+    loss = value_of(arguments, "--loss") or TrainingSettings.loss
+    architecture = value_of(arguments, "--architecture") or TrainingSettings.encoder
+    if loss not in OBJECTIVES or architecture not in ENCODERS:
+        return Shown()
+    return Shown(frozenset([loss, architecture]), preset(loss, architecture))
+
+
+@click.command(cls=SettingsCommand, declared=_declared, shown=_shown, flags=_FLAGS, renamed=_RENAMED, epilog=_EXAMPLE)
+@click.argument("pairs")
+@sections(
+    "Input",
+    click.option("--max-length", type=click.IntRange(1), default=_MAX_LENGTH, metavar="N",
+                 help="Leave out pairs with more words on a side."),
+    min_pair_count_option,
+    click.option("--source-text", multiple=True, metavar="FILE",
+                 help="Source text to train word vectors on; repeatable.  [default: PAIRS]"),
+    click.option("--target-text", multiple=True, metavar="FILE",
+                 help="Target text to train word vectors on; repeatable.  [default: PAIRS]"),
+    click.option("--source-vectors", metavar="FILE", help="Start from word vectors: word2vec, GloVe or fastText."),
+    click.option("--target-vectors", metavar="FILE", help="Start from word vectors of the target language."),
+    click.option("--source-autoencoder", metavar="FOLDER", help="Start from the encoder of an autoencoder."),
+    click.option("--target-autoencoder", metavar="FOLDER", help="Start from one of the target language."),
+    "Output",
+    model_folder_option,
+    "Settings",
+    click.option("--architecture", "encoder", type=_Registered(ENCODERS), metavar="NAME",
+                 help=f"Phrase encoder: {', '.join(ENCODERS)}.  [default: {TrainingSettings.encoder}]"),
+    click.option("--loss", type=_Registered(OBJECTIVES), metavar="NAME",
+                 help=f"Training loss: {', '.join(OBJECTIVES)}.  [default: {TrainingSettings.loss}]"),
+    click.option("--freeze-encoders", is_flag=True, help="Train the transformations between the languages only."),
+    None,
+    run_options,
+)  # fmt: skip
+def command(pairs: str, max_length: int, min_pair_count: float, **values: Any) -> None:
+    """Train encoders of phrases of two languages on phrase pairs.
+
+    PAIRS has lines `source ||| target[ ||| count]`, best those of leave-one-out forced decoding, or is a phrase table.
+    Word vectors start from word2vec, trained on --source-text and --target-text or else on the pairs.
+
+    `phrasetool train phrases --loss NAME --architecture NAME --help` lists the options and defaults of another loss
+    and architecture.
+    """
+    run = RunOptions.taken(values)
     record = {"pairs_file": pairs}
-    record |= {key: flags[key] for key in ("source_autoencoder", "target_autoencoder") if flags[key]}
-    kept = given.max_length or MAX_LENGTH, given.min_pair_count
-    files = [pairs, *(file for start in starts for file in start.files)]
-    return Training(files, lambda run: train_pairs(pairs, run, chosen, starts, kept, record))
+    record |= {key: values[key] for key in ("source_autoencoder", "target_autoencoder") if values[key]}
+    chosen = {**values, "seed": run.seed, "loss": values["loss"] or TrainingSettings.loss}
+    starts = _chosen_starts(chosen)
+    # An autoencoder may prescribe the architecture where none was given.
+    chosen["encoder"] = chosen["encoder"] or TrainingSettings.encoder
+    with run.told([pairs, *(file for start in starts for file in start.files)]) as tell:
+        tell(_train(pairs, run, chosen, starts, (max_length, min_pair_count), record))
 
 
-def train_pairs(
+def _train(
     pairs: str, run: RunOptions, chosen: dict[str, Any], starts: tuple[Start, Start], kept: tuple[int, float],
     record: dict[str, Any],
 ) -> BilingualModel:  # fmt: skip
-    """Train encoders of both languages."""
+    """Train encoders of both languages and report progress."""
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.phrase_encoder.start import start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
     from phrasetool.train.checks import doubting
@@ -113,10 +202,7 @@ def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Call
     return data
 
 
-_SIDES = ("source", "target")
-
-
-def chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
+def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     """What both languages start from; takes it out of what was chosen, and leaves there what autoencoders prescribe.
 
     Raises:

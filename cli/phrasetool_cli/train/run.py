@@ -1,4 +1,4 @@
-"""How `phrasetool train` runs, whatever it trains: what is checked before, and what is said when it is interrupted."""
+"""How any model is trained: options, checks before, and what is printed when a training is interrupted."""
 
 from __future__ import annotations
 
@@ -6,109 +6,62 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from phrasetool.nn.device import FINE, check_precision
 from phrasetool.text_splitting import split_lines
 from phrasetool_cli.checks import check_inputs
-from phrasetool_cli.json_output import json_document
+from phrasetool_cli.command import sections
+from phrasetool_cli.json_output import json_document, json_option
+from phrasetool_cli.options import (
+    WHICH_MODEL,
+    default_model,
+    device_option,
+    force_option,
+    quiet_option,
+    seed_option,
+    threads_option,
+)
+from phrasetool_cli.train.setting_options import ARGUMENTS
 
 if TYPE_CHECKING:
     import torch
 
     from phrasetool.models.saved_model import SavedModel
     from phrasetool.train.run import TrainingRun
-    from phrasetool.train.settings import DeclaredSettings
     from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.watch import ItemTick
     from phrasetool_cli.progress import TerminalWatch
 
-Kind = TypeVar("Kind", bound="DeclaredSettings")
-# Where `TrainCommand` leaves the arguments as they were given.
-ARGUMENTS = "phrasetool.train.arguments"
 
+model_folder_option = click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder.  {WHICH_MODEL}")
 
-@dataclass(frozen=True)
-class Given:
-    """What there is to train with.
-
-    Attributes:
-        inputs: files.
-        development: pairs of files, or of a language and a file.
-        max_length: of `--max-length`.
-        min_pair_count: of `--min-pair-count`.
-        seed: fixes everything.
-        flags: all others that this kind of model takes, by name; None where nothing was said.
-        named: the flags among them that the command line has.
-    """
-
-    inputs: tuple[str, ...]
-    development: tuple[tuple[str, str], ...]
-    max_length: int | None
-    min_pair_count: float
-    seed: int
-    flags: Mapping[str, Any]
-    named: Collection[str]
-
-    @property
-    def one_development(self) -> tuple[str, str] | None:
-        """The one development set, if there is one.
-
-        Raises:
-            click.UsageError: there are several.
-        """
-        if len(self.development) > 1:
-            raise click.UsageError("--dev names one development set; several are for --model tagger")
-        return self.development[0] if self.development else None
-
-    def settings(self, kind: type[Kind], more: Mapping[str, Any] | None = None, **fixed: Any) -> Kind:
-        """Settings with what was said of them.
-
-        Args:
-            kind: their class.
-            more: options that something else declares.
-            fixed: values of other fields; None where nothing is said.
-
-        Raises:
-            click.UsageError: an option is unknown or out of range.
-        """
-        try:
-            return kind.from_options({**self.options_of(kind), **(more or {})}, seed=self.seed, **fixed)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-
-    def options_of(self, settings: type) -> dict[str, Any]:
-        """What was said of the options that some settings declare, by name."""
-        from phrasetool.options import declared_options
-
-        known, said = declared_options(settings), {**self.flags, "max_length": self.max_length}
-        return {name: value for name, value in said.items() if name in known and value is not None}
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a kind of model does with what it was given.
-
-    Attributes:
-        files: all that are read, for messages and for what is told of them.
-        train: gives the model.
-    """
-
-    files: Collection[str | None]
-    train: Callable[[RunOptions], SavedModel | TrainedBert]
+run_options = sections(
+    "Run",
+    seed_option,
+    device_option(),
+    threads_option(),
+    click.option("--resume", is_flag=True, help="Continue from the checkpoint in the model folder."),
+    click.option("--overwrite", is_flag=True, help="Replace the model or the unfinished training there."),
+    force_option,
+    None,
+    json_option,
+    quiet_option,
+)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a training runs.
+    """How a training runs: the values of `model_folder_option` and `run_options`.
 
     Attributes:
         folder: the model folder.
+        seed: random seed.
         device, threads: where and with how many threads.
         resume: go on from the checkpoint there.
         overwrite: a finished model, or an unfinished training, there may be replaced.
@@ -118,6 +71,7 @@ class RunOptions:
     """
 
     folder: Path
+    seed: int
     device: str
     threads: int
     resume: bool
@@ -125,6 +79,12 @@ class RunOptions:
     force: bool
     quiet: bool
     json_file: str | None = None
+
+    @classmethod
+    def taken(cls, values: dict[str, Any]) -> Self:
+        """Take the options of a run out of the values of all options."""
+        folder = values.pop("folder") or default_model()
+        return cls(Path(folder), **{one.name: values.pop(one.name) for one in fields(cls) if one.name != "folder"})
 
     def ready(self, inputs: Iterable[str], precision: str = FINE) -> torch.device:
         """Check that files are there, and the device; returns the device.
@@ -201,9 +161,9 @@ class RunOptions:
 
 def _resuming() -> str:
     """The command that resumes the one that is running."""
-    given = click.get_current_context().meta[ARGUMENTS]
-    kept = [argument for argument in given if argument not in ("--resume", "--overwrite")]
-    return shlex.join(["phrasetool", "train", "--resume", *kept])
+    context = click.get_current_context()
+    kept = [argument for argument in context.meta[ARGUMENTS] if argument not in ("--resume", "--overwrite")]
+    return shlex.join([*context.command_path.split(), "--resume", *kept])
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

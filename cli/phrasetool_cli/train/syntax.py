@@ -1,21 +1,23 @@
-"""What `phrasetool train --model syntax` does: one encoder for all languages, from bitexts and a tagger."""
+"""`phrasetool train syntax`: one syntactic encoder for all languages, from bitexts and a tagger."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
+from phrasetool.syntax.settings import SIZES, SyntaxSettings
+from phrasetool_cli.command import sections
 from phrasetool_cli.progress import TableProgress, TerminalWatch
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, given_options, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.syntax.data import NamedBitext
     from phrasetool.syntax.model import SyntaxModel
-    from phrasetool.syntax.settings import SyntaxSettings
     from phrasetool.syntax.training import SyntaxReport
     from phrasetool.tagger.model import TaggerModel
 
@@ -34,26 +36,28 @@ class SyntaxInputs:
 
     bitexts: tuple[tuple[str, str, str, str], ...]
     texts: tuple[tuple[str, str], ...]
-    tagger: str | None
+    tagger: str
     start: str | None
     own_language: bool | None
 
     def __post_init__(self) -> None:
         if not self.bitexts and not self.texts:
-            raise click.UsageError("--model syntax learns from bitexts; name one with --bitext LANG FILE LANG FILE")
+            raise click.UsageError(
+                "a syntactic encoder learns from bitexts; name one with --language-bitext LANG FILE LANG FILE"
+            )
         if self.texts and self.own_language is False:
-            raise click.UsageError("--text is learnt with its own parts of speech; leave out --no-own-language")
-        if self.tagger is None:
-            raise click.UsageError("--model syntax needs a tagger; name one with --tagger FOLDER")
+            raise click.UsageError(
+                "--language-text is learnt with its own parts of speech; leave out --no-own-language"
+            )
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the texts")
-        named = [("--bitext", language) for one in self.bitexts for language in one[::2]]
-        for flag, language in [*named, *(("--text", language) for language, _ in self.texts)]:
+        named = [("--language-bitext", language) for one in self.bitexts for language in one[::2]]
+        for flag, language in [*named, *(("--language-text", language) for language, _ in self.texts)]:
             if not language or any(c in language for c in " ,\n\t"):
                 raise click.UsageError(f"{flag}: {language!r} is no language, expected a code such as de or zh")
         for first, _, second, _ in self.bitexts:
             if first == second:
-                raise click.UsageError(f"--bitext: both sides are {first!r}; expected two languages")
+                raise click.UsageError(f"--language-bitext: both sides are {first!r}; expected two languages")
 
     @property
     def all(self) -> list[str]:
@@ -69,27 +73,62 @@ class SyntaxInputs:
         known = ", ".join(tagger.languages)
         for language, _ in self.texts:
             if language not in tagger.languages:
-                raise click.UsageError(f"--text: unknown language {language!r}; the tagger knows {known}")
+                raise click.UsageError(f"--language-text: unknown language {language!r}; the tagger knows {known}")
         for first, _, second, _ in self.bitexts:
             if not {first, second} & set(tagger.languages):
                 raise click.UsageError(
-                    f"--bitext: unknown languages {first!r} and {second!r}; the tagger knows {known}"
+                    f"--language-bitext: unknown languages {first!r} and {second!r}; the tagger knows {known}"
                 )
 
 
-def training(given: Given) -> Training:
-    """Of a syntactic encoder."""
-    inputs = SyntaxInputs(*(given.flags[name] for name in ("bitexts", "own_texts", "tagger", "start", "own_language")))
-    return Training(inputs.all, lambda run: train_encoder(inputs, run, given))
+_RENAMED = {"--bitext": "--language-bitext", "--text": "--language-text"}
+
+_EXAMPLE = """\b
+Example:
+  phrasetool train syntax --language-bitext de train.de en train.en --tagger tagger
+"""
 
 
-def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> SyntaxModel:
-    """Train a syntactic encoder and say what is done.
+@click.command(cls=SettingsCommand, declared=lambda: declarations(SyntaxSettings), renamed=_RENAMED, epilog=_EXAMPLE)
+@sections(
+    "Input",
+    click.option("--language-bitext", "bitexts", nargs=4, multiple=True, metavar="LANG FILE LANG FILE",
+                 help="Two languages, each with its side of a bitext; repeatable."),
+    click.option("--language-text", "own_texts", nargs=2, multiple=True, metavar="LANG FILE",
+                 help="Language and sentences without translations; repeatable."),
+    click.option("--tagger", required=True, metavar="FOLDER", help="Tagger of the languages to predict."),
+    click.option("--start", metavar="FOLDER", help="Continue from this model, also with new languages."),
+    "Output",
+    model_folder_option,
+    "Settings",
+    click.option("--own-language/--no-own-language", default=None,
+                 help="Predict the tags of the sentence itself, too.  [default: yes; no with --preset paper]"),
+    click.option("--max-length", type=click.IntRange(1), metavar="N",
+                 help=f"Leave out sentences with more words.  [default: {SyntaxSettings.max_length}]"),
+    None,
+    run_options,
+)  # fmt: skip
+def command(
+    bitexts: tuple[tuple[str, str, str, str], ...], own_texts: tuple[tuple[str, str], ...], tagger: str,
+    start: str | None, own_language: bool | None, **values: Any,
+) -> None:  # fmt: skip
+    """Train a syntactic encoder on bitexts and a tagger.
+
+    One encoder reads all languages and learns to predict the parts of speech of the translation, which the tagger
+    gives where it has the language.
+    """
+    run, inputs = RunOptions.taken(values), SyntaxInputs(bitexts, own_texts, tagger, start, own_language)
+    with run.told(inputs.all) as tell:
+        tell(_train(inputs, run, values))
+
+
+def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> SyntaxModel:
+    """Train a syntactic encoder and report progress.
 
     Args:
-        inputs: what it learns from.
-        run: how.
-        given: options of `SyntaxSettings` among its flags.
+        inputs: files to learn from.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is out of range, or a model to start from decides it.
@@ -103,10 +142,9 @@ def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> Syntax
     from phrasetool.tagger.model import TaggerModel
 
     watch = TerminalWatch(run.quiet)
-    settings = _settings(inputs, given)
+    settings = _settings(inputs, run.seed, values)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
-    assert inputs.tagger is not None
     tagger = TaggerModel.load(inputs.tagger)
     inputs.check(tagger)
     start = SyntaxModel.load(inputs.start) if inputs.start else None
@@ -130,18 +168,18 @@ def train_encoder(inputs: SyntaxInputs, run: RunOptions, given: Given) -> Syntax
     return trained
 
 
-def _settings(inputs: SyntaxInputs, given: Given) -> SyntaxSettings:
+def _settings(inputs: SyntaxInputs, seed: int, values: dict[str, Any]) -> SyntaxSettings:
     """From options.
 
     Raises:
         click.UsageError: one is out of range, or is one of the sizes that a model to start from decides.
     """
-    from phrasetool.syntax.settings import SIZES, SyntaxSettings
-
-    if inputs.start and (fixed := [name for name in SIZES if name in given.options_of(SyntaxSettings)]):
+    if inputs.start and (fixed := [name for name in SIZES if name in given_options(SyntaxSettings, values)]):
         flag = "--" + fixed[0].replace("_", "-")
         raise click.UsageError(f"the model of --start decides {flag}; leave it out")
-    return given.settings(SyntaxSettings, own_language=inputs.own_language, max_length=given.max_length)
+    return settings_of(
+        SyntaxSettings, values, seed=seed, own_language=inputs.own_language, max_length=values["max_length"]
+    )
 
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:

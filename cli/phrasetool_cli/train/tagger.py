@@ -1,15 +1,18 @@
-"""What `phrasetool train --model tagger` does: one tagger for several languages, from treebanks."""
+"""`phrasetool train tagger`: one part-of-speech tagger for several languages, from treebanks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moses_compat.files.names import STANDARD
+from phrasetool.tagger.settings import TaggerSettings
+from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
     from phrasetool.tagger.data import TaggedSentence, Treebanks
@@ -31,8 +34,6 @@ class TaggerInputs:
     development: _Named
 
     def __post_init__(self) -> None:
-        if not self.treebanks:
-            raise click.UsageError("--model tagger learns from treebanks; name one with --treebank LANG FILE")
         if self.all.count(STANDARD) > 1:
             raise click.UsageError("standard input cannot be more than one of the treebanks")
         known = {language for language, _ in self.treebanks}
@@ -41,7 +42,9 @@ class TaggerInputs:
                 raise click.UsageError(f"--treebank: {language!r} is no language, expected a code such as de, en or zh")
         for language, _ in self.development:
             if language not in known:
-                raise click.UsageError(f"--dev: no --treebank of {language!r}; there are {', '.join(sorted(known))}")
+                raise click.UsageError(
+                    f"--dev-treebank: no --treebank of {language!r}; there are {', '.join(sorted(known))}"
+                )
 
     @property
     def all(self) -> list[str]:
@@ -49,19 +52,44 @@ class TaggerInputs:
         return [file for _, file in (*self.treebanks, *self.development)]
 
 
-def training(given: Given) -> Training:
-    """Of a tagger."""
-    inputs = TaggerInputs(given.flags["treebanks"], given.development)
-    return Training(inputs.all, lambda run: train_tags(inputs, run, given))
+_RENAMED = {"--dev": "--dev-treebank"}
+
+_EXAMPLE = """\b
+Example:
+  phrasetool train tagger --treebank de de-train.conllu --dev-treebank de de-dev.conllu
+  phrasetool train tagger --treebank de de.conllu --treebank en en.conllu -o tagger
+"""
 
 
-def train_tags(inputs: TaggerInputs, run: RunOptions, given: Given) -> TaggerModel:
-    """Train a tagger and say what is done.
+@click.command(cls=SettingsCommand, declared=lambda: declarations(TaggerSettings), renamed=_RENAMED, epilog=_EXAMPLE)
+@sections(
+    "Input",
+    click.option("--treebank", "treebanks", nargs=2, multiple=True, required=True, metavar="LANG FILE",
+                 help="Language and treebank in CoNLL-U; repeatable."),
+    click.option("--dev-treebank", "development", nargs=2, multiple=True, metavar="LANG FILE",
+                 help="Language and development treebank; repeatable.  [default: 5 % held out]"),
+    "Output",
+    model_folder_option,
+    None,
+    run_options,
+)  # fmt: skip
+def command(treebanks: _Named, development: _Named, **values: Any) -> None:
+    """Train a part-of-speech tagger on treebanks.
+
+    One tagger learns the universal parts of speech of all languages that are given.
+    """
+    run, inputs = RunOptions.taken(values), TaggerInputs(treebanks, development)
+    with run.told(inputs.all) as tell:
+        tell(_train(inputs, run, values))
+
+
+def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> TaggerModel:
+    """Train a tagger and report progress.
 
     Args:
-        inputs: what it learns from.
-        run: how.
-        given: options of `TaggerSettings` among its flags.
+        inputs: files to learn from.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is out of range.
@@ -71,11 +99,10 @@ def train_tags(inputs: TaggerInputs, run: RunOptions, given: Given) -> TaggerMod
 
     from phrasetool.errors import DataError
     from phrasetool.nn.device import device_name
-    from phrasetool.tagger.settings import TaggerSettings
     from phrasetool.tagger.training import held_out_sentences, train_tagger
 
     watch = TerminalWatch(run.quiet)
-    settings = given.settings(TaggerSettings)
+    settings = settings_of(TaggerSettings, values, seed=run.seed)
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     treebanks: Treebanks = _read(inputs.treebanks)

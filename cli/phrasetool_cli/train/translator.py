@@ -1,4 +1,4 @@
-"""What `phrasetool train --model continuous` does: a translator from a bitext, or from phrase pairs."""
+"""`phrasetool train translator`: a neural translator from a bitext or from phrase pairs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from phrasetool.errors import DataError
+from phrasetool.options import registered
+from phrasetool.phrase_encoder.losses import OBJECTIVES
+from phrasetool.translator.settings import NeuralSettings, losses
+from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
-from phrasetool_cli.train.pair_files import PairFiles
-from phrasetool_cli.train.run import Given, RunOptions, Training
+from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
+from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
+from phrasetool_cli.train.setting_options import (
+    Declaration,
+    SettingsCommand,
+    Shown,
+    declarations,
+    given_options,
+)
 
 if TYPE_CHECKING:
     from phrasetool.phrases import FloatArray
     from phrasetool.train.text_pairs import TextPairs
     from phrasetool.translator.model import NeuralModel
-    from phrasetool.translator.settings import NeuralSettings
     from phrasetool.translator.training import NeuralReport
     from phrasetool.vocabulary import Vocabulary
 _SIDES = ("source", "target")
@@ -37,6 +47,7 @@ class NeuralInputs(PairFiles):
     vectors: str | None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.vectors and self.texts:
             raise click.UsageError("--target-vectors brings word vectors; leave out --target-text")
 
@@ -50,20 +61,69 @@ class NeuralInputs(PairFiles):
         return {**super().record(escaped), "target_vectors": self.vectors or "fasttext"}
 
 
-def training(given: Given) -> Training:
-    """Of a translator."""
-    texts, vectors = given.flags["target_text"], given.flags["target_vectors"]
-    inputs = NeuralInputs(given.inputs, given.one_development, given.min_pair_count, texts, vectors)
-    return Training(inputs.all, lambda run: train_translator(inputs, run, given))
+_EXAMPLE = """\b
+Example:
+  phrasetool train translator train.de train.en --dev dev.de dev.en -o translator
+  phrasetool train translator pairs.gz --loss cross-entropy -o translator
+"""
 
 
-def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> NeuralModel:
-    """Train a translator and say what is done.
+def _declared() -> list[Declaration]:
+    """Options of the settings and of the losses of vectors."""
+    names = [name for name in losses() if name in OBJECTIVES]
+    own = declarations(NeuralSettings)
+    return own + [one for name in names for one in declarations(registered(OBJECTIVES, name, "loss"), name)]
+
+
+def _shown(arguments: Sequence[str]) -> Shown:
+    """Show the options of the loss that the arguments name, with the defaults of a translator."""
+    loss = value_of(arguments, "--loss") or NeuralSettings.loss
+    return Shown(frozenset([loss]), NeuralSettings(loss=loss).loss_options if loss in losses() else {})
+
+
+@click.command(cls=SettingsCommand, declared=_declared, shown=_shown, epilog=_EXAMPLE)
+@click.argument("files", nargs=-1, required=True, metavar="SOURCE TARGET | PAIRS")
+@sections(
+    "Input",
+    dev_option,
+    min_pair_count_option,
+    click.option("--target-text", multiple=True, metavar="FILE",
+                 help="More target text to train word vectors on; repeatable."),
+    click.option("--target-vectors", metavar="FILE",
+                 help="Word vectors to predict: word2vec, GloVe or fastText.  [default: trained with fastText]"),
+    "Output",
+    model_folder_option,
+    "Settings",
+    click.option("--loss", metavar="NAME", help=f"Training loss: {', '.join(losses())}.  "
+                                                f"[default: {NeuralSettings.loss}]"),
+    None,
+    run_options,
+)  # fmt: skip
+def command(
+    files: tuple[str, ...], development: tuple[str, str] | None, min_pair_count: float, target_text: tuple[str, ...],
+    target_vectors: str | None, **values: Any,
+) -> None:  # fmt: skip
+    """Train a neural translator on a bitext or on phrase pairs.
+
+    SOURCE and TARGET are the two sides of a bitext, with a tokenised sentence a line; PAIRS has lines `source |||
+    target[ ||| count]`, or is a phrase table.  The translator learns to predict the vector of each target word; with
+    the losses cross-entropy and cross-entropy-tied, a distribution over the target words.
+
+    `phrasetool train translator --loss NAME --help` lists the options of another loss.
+    """
+    run = RunOptions.taken(values)
+    inputs = NeuralInputs(files, development, min_pair_count, target_text, target_vectors)
+    with run.told(inputs.all) as tell:
+        tell(_train(inputs, run, values))
+
+
+def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> NeuralModel:
+    """Train a translator and report progress.
 
     Args:
-        inputs: what it learns from.
-        run: how.
-        given: options of `NeuralSettings`, the loss and its options among its flags.
+        inputs: files to learn from.
+        run: device, model folder and so on.
+        values: of all other options.
 
     Raises:
         click.UsageError: an option is unknown or out of range.
@@ -74,12 +134,16 @@ def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> Neu
     from phrasetool.nn.device import device_name
     from phrasetool.train.checks import doubting
     from phrasetool.train.data import check_pairs
-    from phrasetool.translator.settings import NeuralSettings
     from phrasetool.translator.training import train_neural
 
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
-    settings = given.settings(NeuralSettings, _of_losses(given), loss=given.flags["loss"])
+    loss = values["loss"] or NeuralSettings.loss
+    try:
+        settings = NeuralSettings.from_options({**given_options(NeuralSettings, values), **_of_losses(values)},
+                                               seed=run.seed, loss=loss)  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
@@ -114,14 +178,11 @@ def train_translator(inputs: NeuralInputs, run: RunOptions, given: Given) -> Neu
     return trained
 
 
-def _of_losses(given: Given) -> dict[str, Any]:
-    """Options of any loss: which one they are of says `NeuralSettings`."""
-    from phrasetool.options import registered
-    from phrasetool.phrase_encoder.losses import OBJECTIVES
-
+def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
+    """Given options of any loss; `NeuralSettings` refuses those of others."""
     found: dict[str, Any] = {}
     for name in OBJECTIVES:
-        found |= given.options_of(registered(OBJECTIVES, name, "loss"))
+        found |= given_options(registered(OBJECTIVES, name, "loss"), values)
     return found
 
 

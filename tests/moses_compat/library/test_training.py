@@ -19,7 +19,7 @@ PAIRS = [
 PAIRS += [*PAIRS[:5], ("a1 b1 c1", "C1 B1 A1", 7), ("&apos;s [", "&amp; ]")]
 TEXT = "".join(" ||| ".join(map(str, pair)) + "\n" for pair in PAIRS).encode()
 OPTIONS = {"dimension": 8, "iterations": 3, "seed": 5}
-FLAGS = ("--dimension", "8", "--iterations", "3", "--seed", "5", "-q")
+FLAGS = ("--dimension", "8", "--epochs", "3", "--seed", "5", "-q")
 
 
 def files_of(folder):
@@ -36,7 +36,7 @@ def files_of(folder):
     ("options", "flags"),
     [
         ({}, ()),
-        ({"loss": "syn-projection", "encoder": "mean-max"}, ("--loss", "syn-projection", "--encoder", "mean-max")),
+        ({"loss": "syn-projection", "encoder": "mean-max"}, ("--loss", "syn-projection", "--architecture", "mean-max")),
         ({"max_length": 2, "min_count": 2, "vectors": "random", "batch_size": 7},
          ("--max-length", "2", "--min-pair-count", "2", "--vectors", "random", "--batch-size", "7")),
     ],
