@@ -163,7 +163,7 @@ def _resuming() -> str:
     """The command that resumes the one that is running."""
     context = click.get_current_context()
     kept = [argument for argument in context.meta[ARGUMENTS] if argument not in ("--resume", "--overwrite")]
-    return shlex.join([*context.command_path.split(), "--resume", *kept])
+    return f"{context.command_path} --resume {shlex.join(kept)}"
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
