@@ -18,7 +18,7 @@ from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrase_encoder.settings import TrainingSettings
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 
 # Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, settings.
 RUNS: dict[str, tuple[str, bool, dict]] = {
@@ -60,7 +60,7 @@ def main() -> None:
             rng = np.random.default_rng([1, which])
             vectors = initial_vectors(vocabulary, known[which] if word2vec else {}, 50, settings.vector_scale, rng)
             initial.append(settings.kind.initial(vectors, settings.dimension, settings.start, rng))
-        trainer = Trainer(pairs, settings, initial[0], initial[1])
+        trainer = PhraseTrainer(pairs, settings, initial[0], initial[1])
         curves[name], aucs[name] = [], []
         began = time.monotonic()
         for step in trainer.run():

@@ -30,7 +30,7 @@ from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
 from phrasetool.phrase_encoder.losses import OBJECTIVES, FrozenBatch, JointObjective, objective, unit_vectors
 from phrasetool.phrase_encoder.settings import VECTORS, TrainingSettings
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from phrasetool.train.data import PhrasePairs
 
 HELD_OUT = 2000
@@ -118,7 +118,7 @@ def training_seconds(pairs: PhrasePairs, ways: dict[str, dict[str, Any]], rounds
             shape = (len(vocabulary), kind.word_dimension(settings.dimension))
             vectors = rng.normal(0, settings.vector_scale, shape).astype(np.float32)
             initial.append(kind.initial(vectors, settings.dimension, settings.start, rng))
-        runs[way] = Trainer(pairs, settings, initial[0], initial[1]).run()
+        runs[way] = PhraseTrainer(pairs, settings, initial[0], initial[1]).run()
     return turns(runs, rounds)
 
 

@@ -18,7 +18,7 @@ from phrasetool.nn.device import choose_device
 from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.phrase_encoder.settings import TrainingSettings
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 
 PAPER_PAIRS = 1_120_000
 
@@ -41,7 +41,7 @@ def main() -> None:
             RaeParameters.random(rng.normal(0, 0.1, (len(vocabulary), 50)).astype(np.float32), rng)
             for vocabulary in (pairs.source_vocabulary, pairs.target_vocabulary)
         ]
-        trainer = Trainer(pairs, settings, initial[0], initial[1], device)
+        trainer = PhraseTrainer(pairs, settings, initial[0], initial[1], device)
         seconds = []
         start = time.perf_counter()
         for _ in trainer.run():

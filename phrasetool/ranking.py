@@ -1,23 +1,24 @@
-"""Whether similarities tell pairs from pairs made at random: the area under the curve, without the curve."""
+"""Area under the ROC curve (AUC): how well scores separate true pairs from others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int64Array
 
-# Below this AUC pairs are told from others hardly better than by chance.
+# An AUC below this is hardly better than chance.
 CHANCE = 0.55
 # Other targets that each target is compared with.
 _OTHERS = 8
 
 
-def chance_to_tell(
+def pairwise_auc(
     own: FloatArray, targets: Int64Array, with_others: Callable[[Int64Array], FloatArray], seed: int
 ) -> float | None:
-    """The chance that a pair is more similar than its source with another target, ties counting one half.
+    """Return the probability that a pair scores higher than its source with a random other target; ties count one half.
 
     Args:
         own: similarities of N pairs, shape (N,).
@@ -37,3 +38,17 @@ def chance_to_tell(
         above += float((own[differ] > drawn[differ]).sum() + (own[differ] == drawn[differ]).sum() / 2)
         compared += int(differ.sum())
     return above / compared if compared else None
+
+
+def area_under_curve(positive: npt.NDArray[np.floating], negative: npt.NDArray[np.floating]) -> float:
+    """Return the probability that a positive score is above a negative one; ties count one half.
+
+    Args:
+        positive, negative: shapes (P,) and (Q,); 0.5 is returned if one is empty.
+    """
+    if not len(positive) or not len(negative):
+        return 0.5
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, "left")
+    not_above = np.searchsorted(ordered, positive, "right")
+    return float((below + not_above).mean() / 2 / len(negative))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
-from phrasetool.ranking import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, pairwise_auc
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
@@ -176,7 +176,7 @@ def _auc(compare: Comparison, sources: Phrases, targets: Phrases, seed: int) -> 
         return None
     rows = np.arange(len(sources))
     fits = compare(sources, targets.select(firsts))
-    return chance_to_tell(fits(rows, numbers), numbers, lambda other: fits(rows, other), seed)
+    return pairwise_auc(fits(rows, numbers), numbers, lambda other: fits(rows, other), seed)
 
 
 def finding(

@@ -17,6 +17,7 @@ from phrasetool.pair_classifier.labelled_pairs import (
 )
 from phrasetool.pair_classifier.model import ParallelModel
 from phrasetool.phrases import DoubleArray, FloatArray, Mask
+from phrasetool.ranking import area_under_curve
 from phrasetool.train.text_pairs import TextPairs
 
 _BINS = 15
@@ -67,14 +68,6 @@ def best_quality(probabilities: DoubleArray, parallel: Mask) -> PairQuality:
     # Between two neighbouring numbers there is none.
     threshold = ranked[last] if threshold <= ranked[min(last + 1, len(ranked) - 1)] else threshold
     return quality_at(probabilities, parallel, float(threshold))
-
-
-def area_under_curve(probabilities: DoubleArray, parallel: Mask) -> float:
-    """The share of couples of a parallel pair and another in which the parallel one has the higher probability."""
-    ordered = np.sort(probabilities[~parallel])
-    found = probabilities[parallel]
-    below = np.searchsorted(ordered, found, "left") + np.searchsorted(ordered, found, "right")
-    return float(below.mean() / 2 / max(len(ordered), 1))
 
 
 def calibration_error(probabilities: DoubleArray, parallel: Mask) -> float:
@@ -174,7 +167,7 @@ def measured(
     return ClassifierMeasures(
         len(texts), quality_at(found, random.parallel, half), quality_at(found, random.parallel, best),
         quality_at(within, contained.parallel, half), quality_at(within, contained.parallel, best),
-        area_under_curve(found, random.parallel), calibration_error(found, random.parallel),
+        area_under_curve(found[random.parallel], found[~random.parallel]), calibration_error(found, random.parallel),
         _accuracy(sources, targets, KnownTranslations(texts.sources, texts.targets)),
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ CPU a seed fixes the weights for a given number of threads.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +36,6 @@ from phrasetool.pair_classifier.model import SEARCH_VECTORS, ParallelModel
 from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork, lexicon_units, sentence_units, summed
 from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
 from phrasetool.pair_classifier.quality import (
-    area_under_curve,
     best_quality,
     calibrated_temperature,
     calibration_error,
@@ -46,8 +44,10 @@ from phrasetool.pair_classifier.quality import (
 )
 from phrasetool.pair_classifier.settings import WORD2VEC, ParallelSettings, SiameseArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.ranking import area_under_curve
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.train.checks import DivergedError, StartError
+from phrasetool.train.data import fingerprint, text_parts
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.train.text_pairs import TextPairs, source_vocabulary, target_vocabulary
@@ -301,7 +301,7 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
         loss_there = float(losses.sum() / max(len(losses), 1))
         return ParallelReport(
             self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
-            quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found, parallel),
+            quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found[parallel], found[~parallel]),
             self.updates_done,
         )  # fmt: skip
 
@@ -503,21 +503,13 @@ def _finished(trainer: ParallelTrainer, fresh: FreshClassifier, training: dict[s
 
 def text_identity(texts: TextPairs) -> str:
     """Hexadecimal digits that differ when a text differs."""
-    digest = hashlib.sha256()
-    for phrases in (texts.sources, texts.targets):
-        digest.update(phrases.offsets.tobytes())
-        digest.update(phrases.words.tobytes())
-    for words in (texts.source_words, texts.target_words):
-        digest.update(b"\n".join(words))
-    return digest.hexdigest()[:16]
+    return fingerprint(text_parts((texts.sources, texts.targets), (texts.source_words, texts.target_words)))
 
 
 def _encoder_identity(fresh: FreshClassifier) -> str:
     """That of the encoder before it is tuned; empty for words."""
     if fresh.encoder is None:
         return ""
-    digest = hashlib.sha256(fresh.encoder.tokenizer_text)
-    for name, value in sorted(fresh.encoder.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(value.cpu().numpy().tobytes())
-    return digest.hexdigest()[:16]
+    weights = sorted(fresh.encoder.state_dict().items())
+    parts = (part for name, value in weights for part in (name.encode(), value.cpu().numpy()))
+    return fingerprint((fresh.encoder.tokenizer_text, *parts))

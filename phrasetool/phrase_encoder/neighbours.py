@@ -13,6 +13,7 @@ from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.random_words import replace_words
+from phrasetool.ranking import area_under_curve
 from phrasetool.unique_phrases import distinct_phrases, number_distinct
 
 
@@ -198,17 +199,3 @@ def _rank_lot(
     best = similarities.argmax(1)
     good = np.array([(int(numbers[0][i]), int(numbers[1][j])) in valid for i, j in enumerate(best)])
     return ranks, good, area_under_curve(true, similarities[other])
-
-
-def area_under_curve(positive: npt.NDArray[np.floating], negative: npt.NDArray[np.floating]) -> float:
-    """The chance that a positive value is above a negative one, ties counting one half.
-
-    Args:
-        positive, negative: shapes (P,) and (Q,); 0.5 is returned if one is empty.
-    """
-    if not len(positive) or not len(negative):
-        return 0.5
-    ordered = np.sort(negative)
-    below = np.searchsorted(ordered, positive, "left")
-    not_above = np.searchsorted(ordered, positive, "right")
-    return float((below + not_above).mean() / 2 / len(negative))

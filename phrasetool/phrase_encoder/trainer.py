@@ -12,7 +12,7 @@ Results do not depend on how the threads are scheduled.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,14 +30,10 @@ from phrasetool.phrase_encoder.settings import PAIRS, TrainingSettings
 from phrasetool.phrase_encoder.sides import Sides, parts
 from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining
-from phrasetool.train.checkpoint import (
-    optimizer_tensors,
-    restore_optimizer,
-    train_resumably,
-    write_log,
-)
+from phrasetool.train.checkpoint import optimizer_tensors, restore_optimizer, write_log
 from phrasetool.train.checks import DivergedError, Doubt, StartError
 from phrasetool.train.data import PhrasePairs
+from phrasetool.train.loop import Tick, Trainer, train
 from phrasetool.train.run import TrainingRun
 
 _NAMES = ("source", "target")
@@ -64,7 +60,7 @@ class IterationReport:
     joint_error: float
 
 
-class Trainer:
+class PhraseTrainer(Trainer[IterationReport]):
     """Trains an encoder and a transformation per language on phrase pairs.
 
     Args:
@@ -160,7 +156,7 @@ class Trainer:
         tensors: Mapping[str, Tensor],
         progress: Mapping[str, Any],
         device: torch.device | None = None,
-    ) -> Trainer:
+    ) -> PhraseTrainer:
         """A trainer that goes on where `tensors` and `progress` were taken.
 
         Raises:
@@ -199,33 +195,26 @@ class Trainer:
 
     # Iterations.
 
-    def run(self, tick: Callable[[int], None] = lambda pairs: None) -> Iterator[IterationReport]:
-        """Train until finished; yields after every iteration.
+    def is_finished(self) -> bool:
+        """See `Trainer`."""
+        return self.finished
 
-        Args:
-            tick: called with the number of pairs just seen.
-
-        Raises:
-            DivergedError: parameters are not finite any more.
-        """
+    def run_epoch(self, tick: Tick) -> IterationReport:
+        """Run one iteration of the current phase; see `Trainer`."""
         s = self.settings
-        while not self.finished:
-            self.iteration += 1
-            # Drawn from by one language alone, in an order of its own, so that threads need not agree on one.
-            own = tuple(
-                np.random.default_rng([s.seed, self.phase == "train", self.iteration, which]) for which in range(2)
-            )
-            if self.phase == "pretrain":
-                report = self._pretrain(own, tick)
-                if self.iteration == s.pretrain_iterations:
-                    self.phase, self.iteration = "train", 0
-                    self.finished = s.iterations == 0
-                yield report
-                continue
-            self._set_learning_rate()
-            report = self._report(*self._method.iteration(self.rng, own, tick))
-            self._judge(report.joint_error)
-            yield report
+        self.iteration += 1
+        # Drawn from by one language alone, in an order of its own, so that threads need not agree on one.
+        own = tuple(np.random.default_rng([s.seed, self.phase == "train", self.iteration, which]) for which in range(2))
+        if self.phase == "pretrain":
+            report = self._pretrain(own, tick)
+            if self.iteration == s.pretrain_iterations:
+                self.phase, self.iteration = "train", 0
+                self.finished = s.iterations == 0
+            return report
+        self._set_learning_rate()
+        report = self._report(*self._method.iteration(self.rng, own, tick))
+        self._judge(report.joint_error)
+        return report
 
     def _set_learning_rate(self) -> None:
         s = self.settings
@@ -319,9 +308,9 @@ def train_model(
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not settings.kind.learns:
         return _untrained(pairs, settings, initial(), run, doubt)
-    trainer = train_resumably(
-        run, identity, lambda: Trainer(pairs, settings, *initial(), run.device),
-        lambda tensors, progress: Trainer.resumed(pairs, settings, tensors, progress, run.device),
+    trainer = train(
+        run, identity, lambda: PhraseTrainer(pairs, settings, *initial(), run.device),
+        lambda tensors, progress: PhraseTrainer.resumed(pairs, settings, tensors, progress, run.device),
     )  # fmt: skip
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
@@ -436,7 +425,7 @@ def training_speed(pairs: PhrasePairs, settings: TrainingSettings, device: torch
     seconds = []
     began = time.perf_counter()
     # The first pass compiles and loads kernels, and is not counted.
-    for _ in Trainer(few, short, start[0], start[1], device).run():
+    for _ in PhraseTrainer(few, short, start[0], start[1], device).run():
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - began)

@@ -13,10 +13,11 @@ from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable
 from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel
+from phrasetool.train.data import held_out_groups
 from phrasetool.train.text_pairs import TextPairs
 
-# Of each bitext one pair in so many is held out, and no more than so many pairs.
-_ONE_IN, _MOST_HELD_OUT = 20, 500
+# Pairs of each bitext to hold out at most.
+_MOST_HELD_OUT = 500
 # Sentences that are tagged together.
 _TOGETHER = 512
 
@@ -139,16 +140,12 @@ def held_out_pairs(pairs: Sequence[Int64Array], seed: int) -> tuple[list[Int64Ar
         ValueError: nothing remains to learn from.
     """
     rng = np.random.default_rng([seed, 0])
-    held = [rows[np.sort(rng.permutation(len(rows))[: _held(len(rows))])] for rows in pairs]
+    held = [rows[held_out_groups(np.arange(len(rows)), rng, _MOST_HELD_OUT)] for rows in pairs]
     drawn = np.unique(np.concatenate([rows.ravel() for rows in held]))
     kept = [rows[~np.isin(rows, drawn).any(1)] for rows in pairs]
     if not sum(map(len, kept)):
         raise ValueError("too few pairs of different sentences, to hold some out as a development set")
     return kept, held
-
-
-def _held(count: int) -> int:
-    return min(_MOST_HELD_OUT, -(-count // _ONE_IN))
 
 
 def tag_numbers(sentences: Sentences, tagger: TaggerModel) -> Phrases:

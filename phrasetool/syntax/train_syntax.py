@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +25,7 @@ from phrasetool.syntax.settings import SyntaxSettings
 from phrasetool.syntax.syntax_shape import SyntaxShape
 from phrasetool.syntax.training import SyntaxTrainer
 from phrasetool.tagger.model import TaggerModel
+from phrasetool.train.data import fingerprint
 from phrasetool.train.loop import train_epochs
 from phrasetool.train.run import TrainingRun
 from phrasetool.watch import NOBODY, Watch
@@ -151,9 +151,5 @@ def _examples(
 
 def _fingerprint(sentences: Sentences, pairs: Sequence[Int64Array]) -> str:
     """Hexadecimal digits that differ when a sentence or a pair differs."""
-    digest = hashlib.sha256()
-    for language, known in sentences.numbers.items():
-        digest.update(language.encode() + b"\n" + b"\n".join(known) + b"\0")
-    for rows in pairs:
-        digest.update(rows.tobytes())
-    return digest.hexdigest()[:16]
+    texts = (language.encode() + b"\n" + b"\n".join(known) + b"\0" for language, known in sentences.numbers.items())
+    return fingerprint((*texts, *pairs))

@@ -6,7 +6,6 @@ a CPU a seed fixes the weights for a given number of threads.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,15 +19,13 @@ from phrasetool.tagger.model import TaggerModel, tag_accuracies
 from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool.train.checks import StartError
-from phrasetool.train.data import length_batches
+from phrasetool.train.data import ONE_IN, fingerprint, length_batches
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
 
 _SPARSE = "features_optimizer."
 # Number of batches whose sentences are sorted by length together.
 _POOL = 50
-# Where no development set is given, one sentence in so many is held out.
-_HELD_OUT = 20
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def held_out_sentences(treebanks: Treebanks, seed: int) -> tuple[Treebanks, Tree
         if len(sentences) < 2:
             raise ValueError(f"{len(sentences)} sentence of {language}, expected two at least, to hold one out")
         order = np.random.default_rng([seed, len(sentences)]).permutation(len(sentences))
-        count = max(1, len(sentences) // _HELD_OUT)
+        count = max(1, len(sentences) // ONE_IN)
         held[language] = [sentences[i] for i in sorted(order[:count].tolist())]
         kept[language] = [sentences[i] for i in sorted(order[count:].tolist())]
     return kept, held
@@ -199,7 +196,7 @@ def train_tagger(
 
 def _fingerprint(treebanks: Treebanks) -> str:
     """Return hexadecimal digits that differ when a sentence differs."""
-    digest = hashlib.sha256()
-    for language, sentences in treebanks.items():
-        digest.update(repr((language, [(one.words, one.tags, one.tokens) for one in sentences])).encode())
-    return digest.hexdigest()[:16]
+    return fingerprint(
+        repr((language, [(one.words, one.tags, one.tokens) for one in sentences])).encode()
+        for language, sentences in treebanks.items()
+    )

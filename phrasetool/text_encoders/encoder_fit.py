@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask
-from phrasetool.ranking import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, pairwise_auc
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Fewer pairs, or fewer different targets, say nothing.
@@ -81,5 +81,5 @@ def measure_encoder(
     own, source_rows, target_rows = own[chosen], source_rows[chosen], target_rows[chosen]
     if len(own) < _FEWEST or len(np.unique(target_rows)) < _FEWEST_TARGETS:
         return EncoderFit(pairs, shown, None)
-    auc = chance_to_tell(own, target_rows, lambda other: similarity(source_rows, other)[0], seed)
+    auc = pairwise_auc(own, target_rows, lambda other: similarity(source_rows, other)[0], seed)
     return EncoderFit(pairs, shown, None if auc is None else round(auc, 4))

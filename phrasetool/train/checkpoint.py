@@ -1,16 +1,15 @@
-"""Training that writes a log and a checkpoint after every iteration, and can go on from it.
+"""The log and the checkpoint of a training, which are written after every epoch.
 
-The log, `training.jsonl`, has a JSON line per iteration; the checkpoint is one safetensors file, replaced whole.
+The log, `training.jsonl`, has a JSON line per epoch; the checkpoint is one safetensors file, replaced whole.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,106 +19,19 @@ from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.train.checks import DivergedError, StartError, divergence
-from phrasetool.train.run import CHECKPOINT, UNFINISHED_CHECKPOINT, TrainingRun
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from phrasetool.train.run import CHECKPOINT, UNFINISHED_CHECKPOINT
 
 LOG = "training.jsonl"
 _VERSION = 1
 
 
-class ResumableTrainer(Protocol):
-    """What trains, an iteration at a time."""
-
-    def run(self, tick: Callable[[int], None]) -> Iterator[DataclassInstance]:
-        """Train until finished; yields a report after every iteration."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on."""
-
-    def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
-
-    def start_errors(self) -> dict[str, StartError]:
-        """The error before the first iteration, by the phase of training."""
-
-
-Trained = TypeVar("Trained", bound=ResumableTrainer)
-
-
-def train_resumably(
-    run: TrainingRun,
-    identity: Mapping[str, Any],
-    start: Callable[[], Trained],
-    resumed: Callable[[dict[str, Tensor], dict[str, Any]], Trained],
-) -> Trained:
-    """Train until finished.
+def check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of other data or settings.
 
     Args:
-        run: where and how.
-        identity: of what is learnt from, in its first item, and of the settings, as JSON values.
-        start: makes a trainer; not called when resuming.
-        resumed: makes a trainer that goes on from tensors and progress.
-
-    Raises:
-        ModelError: the checkpoint is missing, damaged, or of other data or settings.
-        DivergedError: the error is not finite, or far above what it was; the checkpoint before that stays.
-        PhraseToolError: the folder cannot be written.
-    """
-    folder = run.folder
-    history: list[dict[str, Any]] = []
-    if run.resume:
-        tensors, state = load_checkpoint(folder)
-        what = next(iter(identity))
-        _check_identity(folder, state["identity"], identity)
-        history = state["history"]
-        try:
-            trainer = resumed(tensors, state["progress"])
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ModelError(f"{folder / CHECKPOINT}: does not fit these {what} and settings ({error})") from error
-        write_log(folder, history)
-    else:
-        trainer = start()
-    done = len(history)
-    try:
-        for report in trainer.run(run.tick):
-            history.append(asdict(report))
-            tensors = _good_tensors(trainer, history)
-            write_log(folder, history)
-            state = {"identity": identity, "progress": trainer.progress(), "history": history}
-            save_checkpoint(folder, tensors, state)
-            done += 1
-            run.on_report(report)
-    except DivergedError as error:
-        rate = identity["settings"]["learning_rate"]
-        kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
-        message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
-        message = f"{message}; train anew with a smaller learning rate than {rate:g}"
-        if done:
-            raise DivergedError(message, remedy="replace the checkpoint") from error
-        raise DivergedError(message) from error
-    return trainer
-
-
-def _good_tensors(trainer: ResumableTrainer, history: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-    """The tensors of a checkpoint.
-
-    Raises:
-        DivergedError: the last iteration made a worse error of it than can be meant, or numbers that are not finite.
-    """
-    if fault := divergence(history, trainer.start_errors()):
-        raise DivergedError(fault)
-    tensors = trainer.tensors()
-    for name, tensor in tensors.items():
-        if not torch.isfinite(tensor).all():
-            raise DivergedError(f"{name} has numbers that are not finite")
-    return tensors
-
-
-def _check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint of other data or settings.
+        folder: the model folder.
+        before: identity that the checkpoint holds, see `phrasetool.train.loop.train`.
+        now: identity of the training that resumes.
 
     Raises:
         ModelError: naming each setting that differs, with both values.

@@ -1,18 +1,22 @@
-"""Training data: phrase pairs, vocabularies of frequent words, batches of similar length, and fingerprints."""
+"""Training data: phrase pairs, frequent words, batches of similar length, held-out sets, and fingerprints."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from phrasetool.phrases import FloatArray, Int64Array, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.train.checks import Doubt
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
+# Development set where none is given: one group of examples in so many.
+ONE_IN = 20
 # Distinct pairs below which nothing can be learnt; tables of twenty lines are still fine.
 _FEWEST_PAIRS = 15
 # Pairs, and the share of them that may have two equal sides.  In tables made from real bitexts at most 5.7 % have (a
@@ -75,8 +79,9 @@ class PhrasePairs:
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digits that differ when a pair, its count or a word differs."""
-        texts = fingerprint((self.sources, self.targets), (self.source_vocabulary, self.target_vocabulary))
-        return hashlib.sha256(texts.encode() + self.counts.tobytes()).hexdigest()[:16]
+        lexicons = self.source_vocabulary.words, self.target_vocabulary.words
+        texts = fingerprint(text_parts((self.sources, self.targets), lexicons))
+        return fingerprint((texts.encode(), self.counts))
 
 
 def log_shares(phrases: Phrases) -> FloatArray:
@@ -97,15 +102,49 @@ def log_shares(phrases: Phrases) -> FloatArray:
     return shares
 
 
-def fingerprint(texts: Iterable[Phrases], vocabularies: Iterable[Vocabulary]) -> str:
-    """Hexadecimal digits that differ when a text or a word differs."""
+def fingerprint(parts: Iterable[bytes | npt.NDArray[Any]]) -> str:
+    """Return 16 hexadecimal digits that differ when the concatenated bytes of the parts differ."""
     digest = hashlib.sha256()
-    for phrases in texts:
-        digest.update(phrases.offsets.tobytes())
-        digest.update(phrases.words.tobytes())
-    for vocabulary in vocabularies:
-        digest.update(b"\n".join(vocabulary.words))
+    for part in parts:
+        digest.update(part if isinstance(part, bytes) else part.tobytes())
     return digest.hexdigest()[:16]
+
+
+def text_parts(
+    texts: Iterable[Phrases], lexicons: Iterable[Sequence[bytes]] = ()
+) -> Iterator[bytes | npt.NDArray[Any]]:
+    """Yield the parts of texts for `fingerprint`.
+
+    Args:
+        texts: texts in word ids.
+        lexicons: words of the ids.
+    """
+    for phrases in texts:
+        yield phrases.offsets
+        yield phrases.words
+    for words in lexicons:
+        yield b"\n".join(words)
+
+
+def held_out_groups(groups: Int64Array, rng: np.random.Generator, most: int = 2000) -> Mask:
+    """Draw a development set: one group of examples in twenty.
+
+    Args:
+        groups: number of the group of each of N examples, from 0 without gaps; int64, shape (N,).
+        rng: source of randomness.
+        most: number of examples to hold out at most, unless a single group has more.
+
+    Returns:
+        bool, shape (N,), the examples to hold out: one group at least, and more than half of the examples only if the
+        first group that is drawn has more.
+    """
+    sizes = np.bincount(groups)
+    order = rng.permutation(len(sizes))
+    fitting = int(np.searchsorted(np.cumsum(sizes[order]), min(most, len(groups) // 2), "right"))
+    chosen = np.zeros(len(sizes), np.bool_)
+    chosen[order[: max(1, min(-(-len(sizes) // ONE_IN), fitting))]] = True
+    held: Mask = chosen[groups]
+    return held
 
 
 def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:

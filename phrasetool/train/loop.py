@@ -1,9 +1,9 @@
-"""The training loop of all models that train in epochs; the parameters that were best on held-out data are kept."""
+"""The training loop of all model families: epochs with a log and checkpoints, resuming, and the best parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,20 +12,68 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from phrasetool.train.checkpoint import optimizer_tensors, restore_optimizer, train_resumably
-from phrasetool.train.checks import StartError
-from phrasetool.train.run import TrainingRun
+from phrasetool.errors import ModelError
+from phrasetool.train.checkpoint import (
+    check_identity,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    save_checkpoint,
+    write_log,
+)
+from phrasetool.train.checks import DivergedError, StartError, divergence
+from phrasetool.train.run import CHECKPOINT, TrainingRun
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+# Prefix of the best parameters in a checkpoint.
+_BEST = "best."
+# Prefix of the tensors of the only optimizer that most trainers have.
+ADAM = "optimizer."
 Report = TypeVar("Report", bound="DataclassInstance")
 Tick = Callable[[int], None]
 
 
-class EpochTrainer(ABC, Generic[Report]):
-    """Trains in epochs.
+class Trainer(ABC, Generic[Report]):
+    """Base of all trainers: trains epoch by epoch, and can be resumed from its tensors and progress."""
+
+    def run(self, tick: Tick = lambda examples: None) -> Iterator[Report]:
+        """Train until finished; yields after every epoch.
+
+        Args:
+            tick: called with the number of examples just seen.
+
+        Raises:
+            DivergedError: parameters are not finite any more.
+        """
+        while not self.is_finished():
+            yield self.run_epoch(tick)
+
+    @abstractmethod
+    def is_finished(self) -> bool:
+        """Whether no epoch is left."""
+
+    @abstractmethod
+    def run_epoch(self, tick: Tick) -> Report:
+        """Run one epoch; returns its line of the log."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor needed to resume."""
+
+    @abstractmethod
+    def progress(self) -> dict[str, Any]:
+        """Everything else needed to resume, as JSON values."""
+
+    @abstractmethod
+    def start_errors(self) -> dict[str, StartError]:
+        """The error before the first epoch, by the phase of training."""
+
+
+class EpochTrainer(Trainer[Report]):
+    """Trains the parameters of networks; keeps those of the best epoch.
 
     Args:
         learnt: what is learnt.
@@ -46,19 +94,18 @@ class EpochTrainer(ABC, Generic[Report]):
         self.best: dict[str, Any] | None = None
         self._seed, self._epochs, self._updates, self._patience = seed, epochs, updates, patience
 
-    def run(self, tick: Tick = lambda examples: None) -> Iterator[Report]:
-        """Train to the last epoch, or until patience is at its end; yields after every epoch.
+    def is_finished(self) -> bool:
+        """Whether the last epoch is done, or the patience is exhausted."""
+        return self.epoch >= self._epochs or self._is_in_vain()
 
-        Args:
-            tick: called with the number of examples just seen.
-        """
-        while self.epoch < self._epochs and not self._is_in_vain():
-            # A checkpoint keeps no random state.
-            loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
-            self.epoch += 1
-            report = self._report(loss)
-            self._judge(asdict(report))
-            yield report
+    def run_epoch(self, tick: Tick) -> Report:
+        """See `Trainer`."""
+        # A checkpoint keeps no random state.
+        loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
+        self.epoch += 1
+        report = self._report(loss)
+        self._judge(asdict(report))
+        return report
 
     def _is_in_vain(self) -> bool:
         if self._patience is None or self.best is None:
@@ -93,45 +140,22 @@ class EpochTrainer(ABC, Generic[Report]):
         """How good an epoch was, the higher the better; None where the last is kept."""
         return None
 
-    @abstractmethod
-    def start_errors(self) -> dict[str, StartError]:
-        """The error before the first epoch, see `ResumableTrainer`."""
-
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor needed to go on."""
+        """See `Trainer`."""
         return self.learnt.tensors()
 
     def progress(self) -> dict[str, Any]:
-        """Everything else needed to go on, as JSON values."""
+        """See `Trainer`."""
         return {"epoch": self.epoch, "best": self.best}
 
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
-        """Go on where `tensors` and `progress` were taken.
+        """Resume from tensors and progress.
 
         Raises:
             KeyError, RuntimeError, ValueError: they are of other settings or data.
         """
         self.learnt.restore(tensors)
         self.epoch, self.best = progress["epoch"], progress["best"]
-
-
-Trained = TypeVar("Trained", bound=EpochTrainer[Any])
-
-
-def train_epochs(run: TrainingRun, identity: Mapping[str, Any], start: Callable[[], Trained]) -> Trained:
-    """Train to the end; see `train_resumably` for the arguments, and for what is raised."""
-
-    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> Trained:
-        trainer = start()
-        trainer.restore(tensors, progress)
-        return trainer
-
-    return train_resumably(run, identity, start, resumed)
-
-
-_BEST = "best."
-# What the tensors of the one optimiser that most trainers have begin with in a checkpoint.
-ADAM = "optimizer."
 
 
 class LearntParameters:
@@ -204,3 +228,87 @@ class LearntParameters:
     def _load(self, tensors: Mapping[str, Tensor]) -> None:
         for name, value in tensors.items():
             self._parameters[name].copy_(value)
+
+
+Trained = TypeVar("Trained", bound=Trainer[Any])
+Epochs = TypeVar("Epochs", bound=EpochTrainer[Any])
+
+
+def train(
+    run: TrainingRun,
+    identity: Mapping[str, Any],
+    start: Callable[[], Trained],
+    resumed: Callable[[dict[str, Tensor], dict[str, Any]], Trained],
+) -> Trained:
+    """Train until finished, with a log and a checkpoint after every epoch.
+
+    Args:
+        run: model folder, device and listeners.
+        identity: fingerprints of the training data (first) and the settings, as JSON values.
+        start: makes a trainer; not called when resuming.
+        resumed: makes a trainer that resumes from tensors and progress.
+
+    Raises:
+        ModelError: the checkpoint is missing, damaged, or of other data or settings.
+        DivergedError: the error is not finite, or far above its minimum; the checkpoint before that is kept.
+        PhraseToolError: the folder cannot be written.
+    """
+    folder = run.folder
+    history: list[dict[str, Any]] = []
+    if run.resume:
+        tensors, state = load_checkpoint(folder)
+        what = next(iter(identity))
+        check_identity(folder, state["identity"], identity)
+        history = state["history"]
+        try:
+            trainer = resumed(tensors, state["progress"])
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ModelError(f"{folder / CHECKPOINT}: does not fit these {what} and settings ({error})") from error
+        write_log(folder, history)
+    else:
+        trainer = start()
+    done = len(history)
+    try:
+        for report in trainer.run(run.tick):
+            history.append(asdict(report))
+            tensors = _good_tensors(trainer, history)
+            write_log(folder, history)
+            state = {"identity": identity, "progress": trainer.progress(), "history": history}
+            save_checkpoint(folder, tensors, state)
+            done += 1
+            run.on_report(report)
+    except DivergedError as error:
+        rate = identity["settings"]["learning_rate"]
+        kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
+        message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
+        message = f"{message}; train anew with a smaller learning rate than {rate:g}"
+        if done:
+            raise DivergedError(message, remedy="replace the checkpoint") from error
+        raise DivergedError(message) from error
+    return trainer
+
+
+def _good_tensors(trainer: Trainer[Any], history: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    """The tensors of a checkpoint.
+
+    Raises:
+        DivergedError: the last iteration made a worse error of it than can be meant, or numbers that are not finite.
+    """
+    if fault := divergence(history, trainer.start_errors()):
+        raise DivergedError(fault)
+    tensors = trainer.tensors()
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise DivergedError(f"{name} has numbers that are not finite")
+    return tensors
+
+
+def train_epochs(run: TrainingRun, identity: Mapping[str, Any], start: Callable[[], Epochs]) -> Epochs:
+    """Train networks until finished; see `train` for the arguments and errors."""
+
+    def resumed(tensors: dict[str, Tensor], progress: dict[str, Any]) -> Epochs:
+        trainer = start()
+        trainer.restore(tensors, progress)
+        return trainer
+
+    return train(run, identity, start, resumed)

@@ -8,13 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.train.data import PhrasePairs, frequent_words, held_out_groups, in_vocabulary
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
-
-# What is held out where no development set is given: one source in so many, and no more pairs than these.
-_ONE_IN = 20
-_MOST_HELD_OUT = 2000
 
 
 @dataclass(frozen=True)
@@ -72,12 +68,8 @@ def held_out(pairs: TextPairs, seed: int) -> tuple[TextPairs, TextPairs]:
     numbers, firsts = number_distinct(pairs.sources)
     if len(firsts) < 2:
         raise ValueError("all pairs have one source: none can be held out; name a development set")
-    order = np.random.default_rng(seed).permutation(len(firsts))
-    sizes = np.cumsum(np.bincount(numbers)[order])
-    fewer = int(np.searchsorted(sizes, min(_MOST_HELD_OUT, len(pairs) // 2), "right"))
-    chosen = np.zeros(len(firsts), np.bool_)
-    chosen[order[: max(1, min(-(-len(firsts) // _ONE_IN), fewer))]] = True
-    return pairs.select(np.flatnonzero(~chosen[numbers])), pairs.select(np.flatnonzero(chosen[numbers]))
+    held = held_out_groups(numbers, np.random.default_rng(seed))
+    return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
 
 
 def source_vocabulary(pairs: TextPairs, min_count: int, most: int) -> Vocabulary:

@@ -12,7 +12,6 @@ the translators of all losses are used alike.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,9 +25,9 @@ from torch.nn import functional
 from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrase_encoder.losses import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.ranking import CHANCE, chance_to_tell
+from phrasetool.ranking import CHANCE, pairwise_auc
 from phrasetool.train.checks import StartError, guessing
-from phrasetool.train.data import PhrasePairs, length_batches
+from phrasetool.train.data import PhrasePairs, fingerprint, length_batches
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
 from phrasetool.translator.model import NeuralModel
@@ -121,7 +120,7 @@ def fault_of_guessing(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -
     def word_scores(which: Int64Array) -> FloatArray:
         return _mean_word_scores(module, sources.select(firsts[which]), targets)
 
-    auc = chance_to_tell(word_scores(numbers), numbers, word_scores, seed)
+    auc = pairwise_auc(word_scores(numbers), numbers, word_scores, seed)
     if auc is None or auc >= CHANCE:
         return None
     return f"it tells sentences from others by their translations with AUC {auc:.2f}, that of guessing is 0.5"
@@ -307,7 +306,7 @@ def train_neural(
     run.check_space(checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary)))
     identity = {
         "texts": [pairs.fingerprint, development.fingerprint if development else ""],
-        "target vectors": hashlib.sha256(targets.tobytes()).hexdigest()[:16],
+        "target vectors": fingerprint((targets,)),
         "settings": settings.as_dict(),
     }
 

@@ -173,9 +173,9 @@ def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tm
 
 
 def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, monkeypatch):
-    from phrasetool.train import checkpoint
+    from phrasetool.train import loop
 
-    monkeypatch.setattr(checkpoint, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
+    monkeypatch.setattr(loop, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
     done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
     assert done.code == 1
     assert "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train anew with" in done.message

@@ -1,6 +1,6 @@
 import numpy as np
 
-from phrasetool.ranking import chance_to_tell
+from phrasetool.ranking import pairwise_auc
 
 
 def naive(own, targets, similarity, seed):
@@ -22,7 +22,7 @@ def test_against_the_obvious_way():
     targets = rng.integers(0, 9, 30)
     rows = np.arange(30)
     own = similarity[rows, targets] + 1
-    found = chance_to_tell(own, targets, lambda other: similarity[rows, other], 5)
+    found = pairwise_auc(own, targets, lambda other: similarity[rows, other], 5)
     assert found == naive(own.tolist(), targets.tolist(), similarity.tolist(), 5)
     assert 0.5 < found < 1
 
@@ -31,9 +31,9 @@ def test_bounds():
     targets = np.arange(40)
     for sign, expected in ((1, 1.0), (-1, 0.0), (0, 0.5)):
         own = np.full(40, sign, np.float32)
-        assert chance_to_tell(own, targets, lambda other: np.zeros(len(other), np.float32), 1) == expected
+        assert pairwise_auc(own, targets, lambda other: np.zeros(len(other), np.float32), 1) == expected
 
 
 def test_one_target_has_no_others():
     own = np.ones(5, np.float32)
-    assert chance_to_tell(own, np.zeros(5, np.int64), lambda other: own, 1) is None
+    assert pairwise_auc(own, np.zeros(5, np.int64), lambda other: own, 1) is None

@@ -19,7 +19,7 @@ from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.fit import FEWEST
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.train.checks import StartError, guessing
-from phrasetool.train.data import fingerprint, length_batches
+from phrasetool.train.data import fingerprint, length_batches, text_parts
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
 from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
@@ -140,7 +140,7 @@ def train_autoencoder(
     run.check()
     # A checkpoint with two moments of Adam, and the one that takes its place.
     run.check_space(2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
-    identity = {"texts": fingerprint([texts], [vocabulary]), "settings": settings.as_dict()}
+    identity = {"texts": fingerprint(text_parts([texts], [vocabulary.words])), "settings": settings.as_dict()}
 
     def start() -> AutoencoderTrainer:
         return AutoencoderTrainer(texts, len(vocabulary), settings, run.device)

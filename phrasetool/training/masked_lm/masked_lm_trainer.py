@@ -6,7 +6,6 @@ hand (Lample and Conneau, 2019).  The head, which is as wide as the vocabulary, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from phrasetool.nn.device import products_in
 from phrasetool.train.checks import StartError
+from phrasetool.train.data import fingerprint
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
 from phrasetool.training.masked_lm.bert_folder import TrainedBert, new_bert, save_bert
@@ -196,7 +196,7 @@ def train_masked_lm(
     run.check_space(checkpoint_bytes(settings, pieces))
     identity = {
         "texts": [data.fingerprint, development.fingerprint],
-        "pieces of words": hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16],
+        "pieces of words": fingerprint((tokenizer.to_str().encode(),)),
         "settings": settings.as_dict(),
     }
 

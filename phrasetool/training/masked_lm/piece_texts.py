@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from phrasetool.phrases import Int64Array, Mask, Phrases
+from phrasetool.train.data import fingerprint, held_out_groups, text_parts
 from phrasetool.training.masked_lm.word_pieces import BEGIN, END, PAD
-
-# What is held out where no development set is given: one line in so many, and no more lines than these.
-_ONE_IN = 20
-_MOST_HELD_OUT = 2000
 
 
 @dataclass(frozen=True)
@@ -57,13 +53,9 @@ def held_out_lines(lines: TextLines, seed: int) -> tuple[TextLines, TextLines]:
     own = np.array([numbers.setdefault(line, len(numbers)) for line in lines.sources], np.int64)
     if len(numbers) < 2:
         raise ValueError("expected at least two different lines; there is nothing to learn from one")
-    order = np.random.default_rng(seed).permutation(len(numbers))
-    sizes = np.cumsum(np.bincount(own)[order])
-    fewer = int(np.searchsorted(sizes, min(_MOST_HELD_OUT, len(own) // 2), "right"))
-    chosen = np.zeros(len(numbers), np.bool_)
-    chosen[order[: max(1, min(-(-len(numbers) // _ONE_IN), fewer))]] = True
-    kept = lines.select(np.flatnonzero(~chosen[own]))
-    return TextLines(kept.sources, kept.targets, lines.others), lines.select(np.flatnonzero(chosen[own]))
+    held = held_out_groups(own, np.random.default_rng(seed))
+    kept = lines.select(np.flatnonzero(~held))
+    return TextLines(kept.sources, kept.targets, lines.others), lines.select(np.flatnonzero(held))
 
 
 @dataclass(frozen=True)
@@ -92,10 +84,7 @@ class PieceTexts:
     @cached_property
     def fingerprint(self) -> str:
         """Hexadecimal digits that differ when a piece differs."""
-        digest = hashlib.sha256()
-        for part in (self.texts, self.sources, self.targets):
-            digest.update(part.offsets.tobytes() + part.words.tobytes())
-        return digest.hexdigest()[:16]
+        return fingerprint(text_parts((self.texts, self.sources, self.targets)))
 
 
 def piece_texts(lines: TextLines, tokenizer: Any, positions: int) -> PieceTexts:

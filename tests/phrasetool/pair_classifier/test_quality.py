@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from phrasetool.pair_classifier.labelled_pairs import contained_pairs, random_pairs
 from phrasetool.pair_classifier.quality import (
-    area_under_curve,
     best_quality,
     calibrated_temperature,
     calibration_error,
@@ -13,6 +12,7 @@ from phrasetool.pair_classifier.quality import (
     probabilities_of,
     quality_at,
 )
+from phrasetool.ranking import area_under_curve
 from tests.parallel_models import WORDS, random_parallel_model, toy_pairs
 
 # Few values, so that many are equal.
@@ -59,7 +59,7 @@ def test_a_threshold_between_neighbouring_numbers():
 def test_area_under_the_curve(pairs):
     found, parallel = arrays(pairs)
     couples = [(a > b) + (a == b) / 2 for a in found[parallel] for b in found[~parallel]]
-    assert area_under_curve(found, parallel) == pytest.approx(np.mean(couples))
+    assert area_under_curve(found[parallel], found[~parallel]) == pytest.approx(np.mean(couples))
 
 
 def test_calibration():
@@ -100,7 +100,7 @@ def test_against_probabilities_of_each_pair():
         assert quality_at(p, labelled.parallel, 0.5) == half
         assert quality_at(p, labelled.parallel, 0.4) == best
         if labelled.targets is TEXTS.targets:
-            assert found.auc == pytest.approx(area_under_curve(p, labelled.parallel))
+            assert found.auc == pytest.approx(area_under_curve(p[labelled.parallel], p[~labelled.parallel]))
     vectors = [model.encode(lines(TEXTS.sources, side), name) for side, name in enumerate(("source", "target"))]
     unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in vectors]
     nearest = (unit[0] @ unit[1].T).argmax(1)

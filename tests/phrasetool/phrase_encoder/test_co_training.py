@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from tests.phrasetool.phrase_encoder.toy_language import settings, some_of, start, start_of
 
 # A joint error for each iteration, the one before the first included.
@@ -9,7 +9,7 @@ SWINGING = [9, 5, 4, 4.5, 3, 3.5, 3.2, 3.1, 2]
 
 
 def test_max_margin_lowers_the_joint_error(pairs):
-    trainer = Trainer(pairs, settings("max-margin", iterations=6), *start())
+    trainer = PhraseTrainer(pairs, settings("max-margin", iterations=6), *start())
     errors = [report.joint_error for report in trainer.run() if report.phase == "train"]
     assert errors == sorted(errors, reverse=True)
 
@@ -20,9 +20,9 @@ def test_max_margin_lowers_the_joint_error(pairs):
 def test_training_stops_at_a_local_minimum_with_its_parameters(
     pairs, patience, iterations, last, best, monkeypatch
 ):  # fmt: skip
-    monkeypatch.setattr(Trainer, "_joint", lambda self, reconstruction, semantic: SWINGING[self.iteration])
+    monkeypatch.setattr(PhraseTrainer, "_joint", lambda self, reconstruction, semantic: SWINGING[self.iteration])
     chosen = settings("max-margin", iterations=iterations, patience=patience, pretrain_iterations=0)
-    trainer = Trainer(some_of(pairs, np.arange(40)), chosen, *start())
+    trainer = PhraseTrainer(some_of(pairs, np.arange(40)), chosen, *start())
     seen = [trainer.parameters()[0].transform for _ in trainer.run()]
     assert len(seen) == last
     np.testing.assert_array_equal(trainer.parameters()[0].transform, seen[best - 1])
@@ -33,7 +33,7 @@ def test_dropout_is_for_updates_only(pairs):
     found = {}
     for dropout in (0.0, 0.6):
         chosen = settings("sampled", "mean-max", dropout=dropout, unknown_rate=0.0, learning_rate=1e-20, iterations=1)
-        trainer = Trainer(pairs, chosen, *start_of(chosen))
+        trainer = PhraseTrainer(pairs, chosen, *start_of(chosen))
         found[dropout] = [report.semantic_error for report in trainer.run()]
     # The step is so small that nothing changes; what is measured afterwards is measured without dropout.
     assert found[0.0] == found[0.6]

@@ -8,7 +8,7 @@ from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.phrase_encoder.rae_sgd_kernels import PartnerVectors
 from phrasetool.phrase_encoder.settings import TrainingSettings
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from phrasetool.phrases import Phrases
 from tests import naive
 from tests.phrasetool.phrase_encoder.toy_language import WORDS, scorer_of, settings, some_of, start
@@ -79,7 +79,7 @@ def few():
 def side_of(chosen, phrases, parameters, pairs):
     both = Phrases.from_lists(phrases)
     made = type(pairs)(both, both, np.ones(len(both), np.int64), pairs.source_vocabulary, pairs.target_vocabulary)
-    return Trainer(made, chosen, parameters, parameters)._sides[0]
+    return PhraseTrainer(made, chosen, parameters, parameters)._sides[0]
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
@@ -105,7 +105,7 @@ def test_kernel_and_torch_train_alike(pairs, force_torch):
     ends = []
     for kernel in (True, False):
         chosen = settings("max-margin", iterations=2, batch_size=6, learning_rate=STEP, unknown_rate=0.5, **WEIGHTS)
-        trainer = Trainer(pairs, chosen, *start())
+        trainer = PhraseTrainer(pairs, chosen, *start())
         for side in trainer._sides:
             side.module.force_torch = force_torch and not kernel
             side.compiled = side.compiled if kernel else None
@@ -121,7 +121,7 @@ def test_words_that_no_pair_uses_stay_as_they_are(pairs, loss):
     used = some_of(pairs, np.arange(3))
     before = start()
     chosen = settings(loss, optimizer="sgd", iterations=1, batch_size=2, alpha=0.1, unknown_rate=0.0, **WEIGHTS)
-    trainer = Trainer(used, chosen, *before)
+    trainer = PhraseTrainer(used, chosen, *before)
     list(trainer.run())
     for phrases, old, new in zip((used.sources, used.targets), before, trainer.parameters(), strict=True):
         moved = (old.word_vectors != new.word_vectors).any(1)
@@ -133,7 +133,7 @@ def test_the_joint_error_weights_the_words_by_the_pairs_that_use_them(pairs, ker
     used = some_of(pairs, np.arange(40))
     chosen = settings("max-margin", iterations=1, pretrain_iterations=0, learning_rate=1e-9, **WEIGHTS)
     before = start()
-    trainer = Trainer(used, chosen, *before)
+    trainer = PhraseTrainer(used, chosen, *before)
     for side in trainer._sides:
         side.compiled = side.compiled if kernel else None
     (report,) = trainer.run()
@@ -156,7 +156,7 @@ def test_steps_of_sgd_are_sums_over_the_batch(pairs):
         chosen = settings("in-batch", optimizer="sgd", iterations=1, pretrain_iterations=1, alpha=0.0,
                           batch_size=len(used), learning_rate=1e-3, unknown_rate=0.0)  # fmt: skip
         before = start()
-        trainer = Trainer(used, chosen, *before)
+        trainer = PhraseTrainer(used, chosen, *before)
         next(trainer.run())
         moved.append(trainer.parameters()[0].compose - before[0].compose)
     np.testing.assert_allclose(moved[1], 2 * moved[0], atol=1e-6)
@@ -170,7 +170,7 @@ def test_the_preset_learns_the_toy_language(pairs, reading):
     chosen = TrainingSettings.for_loss("max-margin", dimension=16, vector_scale=0.3, iterations=25, **changes)
     rng = np.random.default_rng(3)
     vectors = [rng.normal(0, 0.3, (WORDS + 1, 16)).astype(np.float32) for _ in range(2)]
-    trainer = Trainer(pairs, chosen, *(chosen.kind.initial(side, 16, chosen.start, rng) for side in vectors))
+    trainer = PhraseTrainer(pairs, chosen, *(chosen.kind.initial(side, 16, chosen.start, rng) for side in vectors))
     list(trainer.run())
     quality = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
     assert quality.auc_other_targets > 0.8 if reading == "the preset" else quality.auc_other_targets < 0.6

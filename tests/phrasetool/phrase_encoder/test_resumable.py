@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model
-from phrasetool.phrase_encoder.trainer import Trainer, train_model
+from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
 from phrasetool.train import checkpoint
 from phrasetool.train.run import CHECKPOINT, TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
@@ -61,7 +61,7 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(
     pairs, patience, left, tmp_path, monkeypatch
 ):  # fmt: skip
     swinging = [9, 5, 4, 4.5, 3, 3.5, 3.2, 3.1, 2]
-    monkeypatch.setattr(Trainer, "_joint", lambda self, reconstruction, semantic: swinging[self.iteration])
+    monkeypatch.setattr(PhraseTrainer, "_joint", lambda self, reconstruction, semantic: swinging[self.iteration])
     chosen = settings("max-margin", iterations=25, patience=patience, pretrain_iterations=0)
     history = []
     whole = train_model(pairs, chosen, start, TrainingRun(tmp_path / "whole", on_report=history.append))

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.phrase_encoder.neighbours import area_under_curve, evaluate_pairs
+from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrases import Phrases
+from phrasetool.ranking import area_under_curve
 
 
 class FixedScorer:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from phrasetool.phrase_encoder.trainer import Trainer
+from phrasetool.phrase_encoder.trainer import PhraseTrainer
 from tests.phrasetool.phrase_encoder.toy_language import settings, some_of, start
 
 
@@ -11,7 +11,7 @@ def test_words_and_matrices_take_the_steps_that_the_settings_say(pairs, dimensio
     pairs = some_of(pairs, np.arange(60))
     chosen = settings("in-batch", dimension=dimension, pretrain_iterations=0, batch_size=60, iterations=2)
     before = start(dimension)
-    trainer = Trainer(pairs, chosen, *before)
+    trainer = PhraseTrainer(pairs, chosen, *before)
     next(trainer.run())
     for old, new in zip(before, trainer.parameters(), strict=True):
         moved = {name: np.abs(array - old.arrays()[name]).max() for name, array in new.arrays().items()}
@@ -23,7 +23,7 @@ def test_words_and_matrices_take_the_steps_that_the_settings_say(pairs, dimensio
 def test_torch_and_kernels_train_alike(pairs):
     ends = []
     for force_torch in (False, True):
-        trainer = Trainer(pairs, settings("in-batch", iterations=1, pretrain_iterations=0), *start())
+        trainer = PhraseTrainer(pairs, settings("in-batch", iterations=1, pretrain_iterations=0), *start())
         for side in trainer._sides:
             side.module.force_torch = force_torch
         ends.append([report.joint_error for report in trainer.run()])

@@ -6,7 +6,7 @@ from phrasetool.models.saved_model import load_model
 from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.settings import TrainingSettings
-from phrasetool.phrase_encoder.trainer import Trainer, train_model
+from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
 from phrasetool.train.run import TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
     LOSSES,
@@ -32,7 +32,7 @@ def test_losses_teach_mean_max(pairs, loss):
         chosen.kind.initial(rng.normal(0, chosen.vector_scale, shape).astype(np.float32), 48, "normal", rng)
         for _ in range(2)
     ]
-    trainer = Trainer(some_of(pairs, seen), chosen, *initial)
+    trainer = PhraseTrainer(some_of(pairs, seen), chosen, *initial)
     list(trainer.run())
     for before, after in zip(initial, trainer.parameters(), strict=True):
         for name, array in before.arrays().items():
@@ -46,7 +46,7 @@ def test_losses_teach_mean_max(pairs, loss):
 
 
 def test_pretraining_lowers_the_reconstruction_error_only(pairs):
-    trainer = Trainer(pairs, settings("in-batch", pretrain_iterations=5, iterations=0), *start())
+    trainer = PhraseTrainer(pairs, settings("in-batch", pretrain_iterations=5, iterations=0), *start())
     transform = start()[0].transform
     reports = list(trainer.run())
     assert [report.phase for report in reports] == ["pretrain"] * 5
@@ -60,7 +60,7 @@ def test_a_seed_fixes_everything(pairs, loss, encoder):
     pairs, runs = some_of(pairs, np.arange(150)), []
     for seed in (1, 1, 2):
         chosen = settings(loss, encoder, seed=seed, iterations=2)
-        trainer = Trainer(pairs, chosen, *start_of(chosen))
+        trainer = PhraseTrainer(pairs, chosen, *start_of(chosen))
         reports = list(trainer.run())
         runs.append((reports, trainer.parameters()[1].transform))
     assert runs[0][0] == runs[1][0]
@@ -75,7 +75,7 @@ def test_every_loss_learns_the_toy_language(pairs, loss):
     chosen = settings(loss, pretrain_iterations=0, alpha=0.1, **changes, **off)
     rng = np.random.default_rng(3)
     vectors = [rng.normal(0, 0.3, (WORDS + 1, 16)).astype(np.float32) for _ in range(2)]
-    trainer = Trainer(pairs, chosen, *(chosen.kind.initial(side, 16, "averaging", rng) for side in vectors))
+    trainer = PhraseTrainer(pairs, chosen, *(chosen.kind.initial(side, 16, "averaging", rng) for side in vectors))
     before = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
     for _ in trainer.run():
         pass
@@ -86,7 +86,7 @@ def test_every_loss_learns_the_toy_language(pairs, loss):
 
 def test_the_mean_max_encoder_learns_the_toy_language(pairs):
     chosen = settings("in-batch", "mean-max", dimension=32, iterations=25, dropout=0.0, vector_scale=0.3)
-    trainer = Trainer(pairs, chosen, *start_of(chosen))
+    trainer = PhraseTrainer(pairs, chosen, *start_of(chosen))
     reports = list(trainer.run())
     assert reports[-1].semantic_error < reports[0].semantic_error / 1.5
     quality = evaluate_pairs(scorer_of(trainer), pairs.sources, pairs.targets, WORDS + 1, candidates=100)
@@ -99,7 +99,7 @@ def test_frozen_encoders_stay_as_they_are(pairs, loss, encoder):
     pairs = some_of(pairs, np.arange(150))
     chosen = settings(loss, encoder, freeze_encoders=True, learning_rate=0.02)
     before = start_of(chosen)
-    trainer = Trainer(pairs, chosen, *before)
+    trainer = PhraseTrainer(pairs, chosen, *before)
     reports = list(trainer.run())
     assert reports[-1].joint_error < reports[0].joint_error
     for old, new in zip(before, trainer.parameters(), strict=True):

@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import PhrasePairs, check_pairs, frequent_words, in_vocabulary, length_batches, log_shares
+from phrasetool.train.data import (
+    PhrasePairs,
+    check_pairs,
+    fingerprint,
+    frequent_words,
+    held_out_groups,
+    in_vocabulary,
+    length_batches,
+    log_shares,
+    text_parts,
+)
 from phrasetool.vocabulary import Vocabulary
 from tests.phrasetool.phrase_encoder.toy_language import vocabulary
 
@@ -128,3 +139,32 @@ def test_the_order_of_batches_is_drawn():
     ]
     assert drawn[0] == drawn[1] != drawn[2]
     assert drawn[0] != sorted(drawn[0])
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.integers(1, 60), st.integers(0, 9))
+def test_whole_groups_are_held_out(drawn, most, seed):
+    _, groups = np.unique(drawn, return_inverse=True)
+    held = held_out_groups(groups, np.random.default_rng(seed), most)
+    inside, outside = set(groups[held].tolist()), set(groups[~held].tolist())
+    assert inside
+    assert not inside & outside
+    assert len(inside) <= -(-len(set(drawn)) // 20)
+    assert held.sum() <= min(most, len(drawn) // 2) or len(inside) == 1
+
+
+def test_the_held_out_groups_are_drawn():
+    groups = np.arange(400)
+    masks = [held_out_groups(groups, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    assert masks[0].sum() == masks[2].sum() == 20
+    assert (masks[0] == masks[1]).all()
+    assert (masks[0] != masks[2]).any()
+    assert held_out_groups(np.arange(100_000), np.random.default_rng(1)).sum() == 2000
+
+
+def test_a_fingerprint_is_of_the_bytes_of_all_parts():
+    numbers = np.arange(3)
+    expected = hashlib.sha256(numbers.tobytes() + b"ab").hexdigest()[:16]
+    assert fingerprint((numbers, b"a", b"b")) == expected
+    texts = Phrases.from_lists([[1, 2], [3]])
+    parts = list(text_parts([texts], [[b"x", b"y"]]))
+    assert fingerprint(parts) == fingerprint((texts.offsets, texts.words, b"x\ny"))
