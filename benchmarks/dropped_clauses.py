@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.corpora.bitexts import read_parallel_texts
 from phrasetool.pair_classifier.model import ParallelModel
 from phrasetool.pair_classifier.quality import measured
 from phrasetool.phrases import Phrases

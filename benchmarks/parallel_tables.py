@@ -28,7 +28,7 @@ from engines import DATA, command
 from measuring import WORK, machine
 from stored import StoredStudy
 
-from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.pair_classifier.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs

@@ -39,7 +39,7 @@ from syntax_texts import (
     treebank_phrases,
 )
 
-from moses_compat.corpora.tagged_text import read_tagged_text
+from moses_compat.corpora.treebanks import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
 from phrasetool.syntax.model import SyntaxModel

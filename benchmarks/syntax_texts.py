@@ -19,7 +19,7 @@ import numpy as np
 from engines import DATA
 from measuring import COMMAND, WORK
 
-from moses_compat.corpora.conllu import read_conllu
+from moses_compat.corpora.treebanks import read_conllu
 from phrasetool.phrases import Int64Array
 from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
 from phrasetool.tagger.data import UPOS, TaggedSentence

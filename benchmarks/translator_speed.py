@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from measuring import ROOT, report, turns
 
-from moses_compat.corpora.bitext import read_sentence_pairs
+from moses_compat.corpora.bitexts import read_sentence_pairs
 from phrasetool.phrases import FloatArray
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.translator.settings import NeuralSettings

@@ -29,7 +29,7 @@ from measuring import ROOT, TESTS, WORK, machine
 from stored import StoredStudy
 from torch.nn import functional
 
-from moses_compat.corpora.bitext import read_sentence_pairs
+from moses_compat.corpora.bitexts import read_sentence_pairs
 from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
 from phrasetool.embeddings.fasttext import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases

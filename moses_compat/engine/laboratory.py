@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_compat.corpora.surface_words import surface_words
+from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.target_models import load_language_models

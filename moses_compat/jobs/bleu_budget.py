@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.corpora.bitext import shared_pairs
-from moses_compat.corpora.surface_words import surface_words
-from moses_compat.corpora.texts import read_sentences
+from moses_compat.corpora.bitexts import shared_pairs
+from moses_compat.corpora.texts import read_sentences, surface_words
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.streams import Input
 from moses_compat.lines.phrase_totals import side_keys
 from moses_compat.measures.table_phrases import collect_phrases

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from moses_compat.corpora.surface_words import surface_words
-from moses_compat.corpora.texts import read_sentences
+from moses_compat.corpora.texts import read_sentences, surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides

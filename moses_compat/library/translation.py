@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moses_compat.corpora.surface_words import surface_words
+from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.development_check import DevelopmentCheck, check_language_models, tell_coverage
 from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Output

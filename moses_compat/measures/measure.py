@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.phrase_index import read_indexes
+from moses_compat.corpora.corpus_index import read_indexes
 from moses_compat.files.names import STANDARD
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, CountUse

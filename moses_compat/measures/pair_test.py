@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_compat.corpora.phrase_index import CorpusIndex
+from moses_compat.corpora.corpus_index import CorpusIndex
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel

@@ -69,7 +69,7 @@ def command(
     made one.  The result has a line of points `source-target`, both from 0, for every sentence pair.
     """
     from moses_compat.corpora.alignments import write_alignments
-    from moses_compat.corpora.bitext import read_directions
+    from moses_compat.corpora.bitexts import read_directions
     from phrasetool.smt.aligning.alignments import symmetrise as symmetrised
     from phrasetool.smt.aligning.eflomal import AlignerSettings
 
@@ -102,7 +102,7 @@ def _align(
     watch: TerminalWatch,
 ) -> tuple[Alignments, Alignments]:  # fmt: skip
     """Align in both directions."""
-    from moses_compat.corpora.bitext import read_sentence_pairs, warn_of_copies
+    from moses_compat.corpora.bitexts import read_sentence_pairs, warn_of_copies
     from moses_compat.engine.eflomal_priors import check_use, read_priors
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.aligning.alignment_priors import PriorUse

@@ -72,8 +72,7 @@ def command(
     A text of twenty tokens or more of which less than 30 % are in the table is refused, and a language model that knows
     few of its target words.
     """
-    from moses_compat.corpora.surface_words import surface_words
-    from moses_compat.corpora.texts import read_sentences
+    from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.development_check import check_language_models, tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines

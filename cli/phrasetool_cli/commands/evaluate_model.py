@@ -214,7 +214,7 @@ def evaluate_classifier(
 
 
 def _read_sentence_pairs(inputs: tuple[str, ...], max_length: int) -> TextPairs:
-    from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+    from moses_compat.corpora.bitexts import read_parallel_texts, read_phrase_texts
 
     if len(inputs) == 1:
         return read_phrase_texts(inputs[0], max_length, 0)
@@ -240,7 +240,7 @@ def evaluate_tagger(
         click.UsageError: there are more inputs, or the language is missing or unknown.
         PhraseToolError: the model or the treebank cannot be read.
     """
-    from moses_compat.corpora.conllu import read_conllu
+    from moses_compat.corpora.treebanks import read_conllu
     from phrasetool.tagger.model import TaggerModel, tag_accuracy
 
     if len(inputs) != 1:
@@ -291,7 +291,7 @@ def evaluate_syntax(
         click.UsageError: there are more inputs.
         PhraseToolError: the model or a text cannot be read, or no six sentences are alike.
     """
-    from moses_compat.corpora.tagged_text import read_tagged_text
+    from moses_compat.corpora.treebanks import read_tagged_text
     from phrasetool.syntax.evaluation import syntax_quality
     from phrasetool.syntax.model import SyntaxModel
 

@@ -59,7 +59,7 @@ def command(
     tokenised sentence a line, ALIGNMENT lines like `0-0 1-2`.  The tables are those that Moses' training writes, sorted
     under LC_ALL=C: four scores phi(s|t) lex(s|t) phi(t|s) lex(t|s), the alignment, and the counts c(t) c(s) c(s,t).
     """
-    from moses_compat.corpora.bitext import read_bitext, warn_of_copies, warn_of_labels
+    from moses_compat.corpora.bitexts import read_bitext, warn_of_copies, warn_of_labels
     from moses_compat.engine.extracted import write_extraction
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.extraction.phrase_table import PhraseTable

@@ -16,7 +16,7 @@ from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
-    from moses_compat.corpora.phrase_index import CorpusIndex
+    from moses_compat.corpora.corpus_index import CorpusIndex
     from moses_compat.jobs.filter_pt import FilterCounts, Significance
 
 _EXAMPLE = """\b
@@ -70,7 +70,7 @@ def command(
     text, gzip or not, as the table was extracted from (same tokens, same escapes).  Lines stay in their order; no line
     is lost.
     """
-    from moses_compat.corpora.phrase_index import read_indexes
+    from moses_compat.corpora.corpus_index import read_indexes
     from moses_compat.files.streams import Output
     from moses_compat.jobs.filter_pt import Significance, filter_table
     from moses_compat.measures.pair_test import CorpusMismatchError, PairTest

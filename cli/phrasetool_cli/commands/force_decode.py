@@ -79,8 +79,7 @@ def command(
     --forced-pairs` makes probabilities of: they tell which entries explain sentences from which they were not
     extracted.
     """
-    from moses_compat.corpora.surface_words import surface_words
-    from moses_compat.corpora.texts import read_sentences
+    from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
     from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides

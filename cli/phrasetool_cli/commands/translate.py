@@ -15,7 +15,7 @@ from phrasetool_cli.options import default_model, device_option, engine_options,
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
-    from moses_compat.corpora.written_text import WrittenText
+    from moses_compat.corpora.translated_texts import WrittenText
     from phrasetool.phrases import Phrases
     from phrasetool.translator.decoding import NeuralTranslation
     from phrasetool.translator.model import NeuralModel
@@ -69,8 +69,7 @@ def command(
     one of `phrasetool train translator`.  At every step it predicts a vector, and the target word with the
     nearest one is written.  A sentence's translation depends neither on the others nor on the number of threads.
     """
-    from moses_compat.corpora.dictionary import read_dictionary
-    from moses_compat.corpora.written_text import WrittenText, written_words
+    from moses_compat.corpora.translated_texts import WrittenText, read_dictionary, written_words
     from moses_compat.files.streams import Output
     from phrasetool.nn.device import choose_device
     from phrasetool.translator.decoding import NeuralTranslation, n_best_translations, without_repetitions, written
@@ -97,7 +96,7 @@ def command(
     full = sentences.lengths.nonzero()[0]
     candidates = None
     if table:
-        from moses_compat.corpora.span_candidates import span_words
+        from moses_compat.corpora.translated_texts import span_words
 
         with TableProgress("read the table", 0, quiet) as reading:
             candidates = span_words(table, read.sentences.select(full), read.symbols, model.target_vocabulary, reading)

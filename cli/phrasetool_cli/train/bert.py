@@ -130,7 +130,8 @@ def _read(
     inputs: MaskedLmInputs, settings: MaskedLmSettings, watch: TerminalWatch, quiet: bool
 ) -> tuple[TextLines, TextLines]:
     """What to learn from, and the development set."""
-    from moses_compat.corpora.line_texts import read_line_pairs, read_line_texts
+    from moses_compat.corpora.bitexts import read_line_pairs
+    from moses_compat.corpora.texts import read_line_texts
     from phrasetool.training.masked_lm.piece_texts import TextLines, held_out_lines
 
     with TableProgress("read texts", 0, quiet) as reading:

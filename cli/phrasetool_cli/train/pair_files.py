@@ -83,7 +83,7 @@ class PairFiles:
         Raises:
             DataError: a file cannot be read, or has nothing to learn from.
         """
-        from moses_compat.corpora.parallel_texts import read_parallel_texts, read_phrase_texts
+        from moses_compat.corpora.bitexts import read_parallel_texts, read_phrase_texts
         from phrasetool.train.text_pairs import held_out
 
         with TableProgress("read texts", 0, quiet) as reading:

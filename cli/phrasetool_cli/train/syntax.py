@@ -183,7 +183,7 @@ def _settings(inputs: SyntaxInputs, seed: int, values: dict[str, Any]) -> Syntax
 
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:
-    from moses_compat.corpora.parallel_texts import read_own_texts, read_parallel_texts
+    from moses_compat.corpora.bitexts import read_own_texts, read_parallel_texts
     from phrasetool.syntax.data import NamedBitext
 
     found = []

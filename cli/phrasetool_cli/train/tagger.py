@@ -134,7 +134,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
 
 def _read(named: _Named) -> dict[str, list[TaggedSentence]]:
     """Sentences by language."""
-    from moses_compat.corpora.conllu import read_conllu
+    from moses_compat.corpora.treebanks import read_conllu
 
     found: dict[str, list[TaggedSentence]] = {}
     for language, file in named:

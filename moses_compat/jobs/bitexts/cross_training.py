@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_compat.corpora.parallel_texts import read_parallel_texts
+from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks

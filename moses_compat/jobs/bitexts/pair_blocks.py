@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.bitext import check_line_counts
+from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.files.streams import Input
 from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
 

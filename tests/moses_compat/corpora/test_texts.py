@@ -1,22 +1,30 @@
+"""Texts of one language against obvious readers; factored words, of which the first factor counts, as in Moses."""
+
+import gzip
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moses_compat.corpora.bitexts import read_line_pairs
 from moses_compat.corpora.texts import (
     corpus_blocks,
     corpus_sentences,
     line_blocks,
     read_corpus,
+    read_line_texts,
     read_text_lines,
     read_texts,
+    surface_words,
     unescaped_sentences,
 )
-from moses_compat.files import streams
-from phrasetool.errors import DataError
+from moses_compat.files import notices, streams
+from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from tests.commands import write
+from tests import moses_settings
+from tests.commands import run_inside, write
 
 
 # What is told by the first bytes: marks of UTF-8 and UTF-16, and zeros as UTF-16 has them.
@@ -112,3 +120,112 @@ def test_lines_as_text(tmp_path, data, lines):
 def test_no_lines_at_all(tmp_path):
     with pytest.raises(DataError, match="text: the file has no lines"):
         read_text_lines(str(write(tmp_path / "text", b"")))
+
+
+def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
+    heard = []
+    monkeypatch.setattr(notices, "listeners", [heard.append])
+    plain = b"das haus &#124;\n\nx <seg> <b> *EPS*x\n"
+    assert surface_words(plain) is plain
+    assert heard == []
+    assert surface_words(b"das|ART haus|N\tist||V x|\n|y".replace(b"|y", b"y|1|2|3"), "f") == b"das haus\tist x\ny"
+    assert heard == ["f: 5 words have factors, as in word|TAG; as by Moses, only the first of each is read"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"a\n| b\n", r"f:2: the word \| begins with a bar, .* write a bar as &#124;$"),
+        (b"a |x\n", r"f:1: the word \|x begins with a bar"),
+        (b"a\n <SEG id=1> b </seg>\n", "f:2: <SEG is markup to Moses"),
+        (b'a <dlt type="x"/> b\n', "f:1: <dlt is markup to Moses"),
+        (b"a\n*EPS* b\n", r"f:2: \*EPS\* is no word to Moses"),
+        (
+            b"a [ x ] [y\nb [x]\n",
+            r"f:2: the word \[x\] stands in brackets, and Moses stops at it; write the brackets as &",
+        ),
+        (b"[]\n", r"f:1: the word \[\] stands in brackets"),
+        (b"a|b|c|d|e\n", r"f:1: the word a\|b\|c\|d\|e has more than 4 factors; Moses stops at it"),
+    ],
+)
+def test_words_that_moses_drops_or_stops_at(text, message):
+    with pytest.raises(DataError, match=message):
+        surface_words(text, "f")
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    moses_settings.write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.requires_moses
+def test_a_real_moses_reads_the_same_words(model, moses):
+    (model / "text").write_text("a|X b|Y c , q1|N\nd||x a\n")
+    assert moses_settings.verdict(moses_settings.of_moses(moses(), moses_settings.INI),
+                                  moses_settings.of_ours(moses_settings.INI)) == "same"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a|X b ||| v ||| 1 1\n", "the source has a word with a bar"),
+        ("a b|Y ||| v ||| 1 1\n", "the source has a word with a bar"),
+        ("a b ||| v|N w ||| 1 1\n", r"the target word v|N has a bar"),
+        ("a b ||| v | w ||| 1 1\n", r"the target word | has a bar"),
+    ],
+)
+def test_factored_tables_are_refused(model, line, message):
+    table = (model / "table").read_text()
+    (model / "table").write_text(line + table)
+    (model / "moses.ini").write_text(moses_settings.INI)
+    for command in (["decode", "text"], ["force-decode", "text", "text2", "-o", "pairs"]):
+        (model / "text2").write_text(moses_settings.TEXT)
+        done = run_inside(*command, "--moses-ini", "moses.ini", "-q")
+        assert done.code == 1
+        assert done.message.startswith(f"phrasetool: table:1: {message}; factored tables are not supported, ")
+
+
+def test_escapes_are_undone_and_spaces_are_one(tmp_path):
+    text = "it &apos;s  a &amp; b\r\n我\u3000们\tsee &quot; &lt;b&gt;\nlast"
+    expected = ["it 's a & b", '我\u3000们 see " <b>', "last"]
+    path = write(tmp_path / "t.gz", text.encode())
+    assert gzip.decompress(path.read_bytes()).decode() == text
+    steps = []
+    assert read_line_texts(str(path), lambda position, lines: steps.append(lines)) == expected
+    assert steps[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"a\n\nb\n", ":2: the line is empty"),
+        (b"a\n \t \n", ":2: the line is empty"),
+        (b"a\nb \xff\n", r":2: not UTF-8 \(invalid start byte at byte 3\)"),
+        (b"", ": there is no text in it"),
+    ],
+)
+def test_lines_that_cannot_be_read(tmp_path, text, message):
+    path = write(tmp_path / "t", text)
+    with pytest.raises(DataError, match=f"t{message}"):
+        read_line_texts(str(path))
+
+
+def test_empty_lines_are_left_out_where_nothing_stands_beside_them(tmp_path):
+    path = str(write(tmp_path / "t", b"\na\n\n\nb\n"))
+    assert read_line_texts(path, whole=False) == ["a", "b"]
+    write(tmp_path / "t", b"\n\n")
+    with pytest.raises(DataError, match="there is no text in it"):
+        read_line_texts(path, whole=False)
+
+
+def test_both_sides(tmp_path):
+    one, two = str(write(tmp_path / "1", b"a\nb\n")), str(write(tmp_path / "2", b"x\ny\n"))
+    assert read_line_pairs(one, two) == (["a", "b"], ["x", "y"])
+    with pytest.raises(DataError, match=r"the file ends after 2 lines, but .* has 3"):
+        read_line_pairs(one, str(write(tmp_path / "3", b"x\ny\nz\n")))
+    with pytest.raises(PhraseToolError, match="is the file of the source, too"):
+        read_line_pairs(one, one)
+    with pytest.raises(PhraseToolError, match="cannot be both sides"):
+        read_line_pairs("-", "-")

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_compat.corpora.bitext import read_bitext
+from moses_compat.corpora.bitexts import read_bitext
 from moses_compat.engine.extracted import (
     format_lexical_tables,
     format_phrase_table,

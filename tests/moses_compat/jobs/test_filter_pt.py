@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.phrase_index import read_index
+from moses_compat.corpora.corpus_index import read_index
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.filter_pt import Significance, filter_table
 from moses_compat.lines.insert_scores import DIRECT_COLUMN

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.conllu import read_conllu
+from moses_compat.corpora.treebanks import read_conllu
 from moses_compat.jobs import tag_text as module
 from moses_compat.jobs.tag_text import FORMATS, tag_text
 from phrasetool.errors import DataError

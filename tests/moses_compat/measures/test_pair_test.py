@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.corpora.phrase_index import read_index
+from moses_compat.corpora.corpus_index import read_index
 from moses_compat.measures import pair_test
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError, PairTest
 from moses_compat.tables.parser import scan_lines

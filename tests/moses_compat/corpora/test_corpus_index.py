@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from moses_compat.corpora.phrase_index import kept_index, read_index, read_indexes
+from moses_compat.corpora.corpus_index import kept_index, read_index, read_indexes
 from phrasetool.errors import DataError, PhraseToolError
 from tests.commands import write
 

@@ -1,23 +1,30 @@
-"""Bitexts in files: a sentence a line, words between spaces; the n-th lines of both files are translations."""
+"""Bitexts in files: a sentence a line, words between spaces; the n-th lines of both files are translations.
+
+The aligner and the extractor read words as they are written (`read_sentence_pairs`, `read_bitext`); models read words
+without Moses' escapes (`read_parallel_texts`, `read_phrase_texts`) or whole lines (`read_line_pairs`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 
 import numpy as np
 
 from moses_compat.corpora.alignments import read_alignments
-from moses_compat.corpora.texts import line_blocks
+from moses_compat.corpora.texts import line_blocks, read_line_texts, read_texts, unescaped_words
+from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.names import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input
 from moses_compat.lines.tokens import shown, table_fault, text_fault
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.phrases import Phrases
+from phrasetool.phrases import ByteArray, Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import single_spaced, split_lines
+from phrasetool.train.text_pairs import TextPairs
+from phrasetool.vocabulary import has_escapes
 from phrasetool.watch import Watch
 
 # Seven corpora of 8,000 to 65,000 sentence pairs have none that is two equal sentences, and 6 to 25 % that are equally
@@ -25,7 +32,7 @@ from phrasetool.watch import Watch
 _MANY_COPIES = 0.9
 
 
-def read_sentences(path: str, symbols: Symbols) -> Phrases:
+def read_bitext_side(path: str, symbols: Symbols) -> Phrases:
     """Read the sentences of one language; new words are added to the symbols.
 
     Args:
@@ -96,12 +103,12 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
         Source sentences, target sentences, source words, target words.
 
     Raises:
-        DataError: see `read_sentences`; or the files have different numbers of lines, or none.
+        DataError: see `read_bitext_side`; or the files have different numbers of lines, or none.
         PhraseToolError: both are one file, or standard input.
     """
     check_two_sides(source, target)
     source_symbols, target_symbols = Symbols(), Symbols()
-    sources, targets = read_sentences(source, source_symbols), read_sentences(target, target_symbols)
+    sources, targets = read_bitext_side(source, source_symbols), read_bitext_side(target, target_symbols)
     check_line_counts(source, len(sources), target, len(targets))
     if not len(sources):
         raise DataError(source, "the bitext has no sentence")
@@ -182,3 +189,69 @@ def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes
 
 def _words(text: bytes) -> list[bytes]:
     return [single_spaced(line) for line in split_lines(text)]
+
+
+_Progress = Callable[[int, int], None]
+
+
+def read_parallel_texts(source: str, target: str, progress: _Progress = lambda position, texts: None) -> TextPairs:
+    """Read both sides of a bitext, escapes undone.
+
+    Args:
+        source, target: files, compressed or not; `-` for standard input.
+        progress: called with the bytes consumed and the lines read so far, for each side.
+
+    Raises:
+        DataError: a file cannot be read or holds nothing, a line is empty, or one file has more lines than the other.
+        PhraseToolError: both are one file, or standard input.
+    """
+    check_two_sides(source, target)
+    (sources, source_symbols), (targets, target_symbols) = (
+        read_texts(path, progress, as_written=True) for path in (source, target)
+    )
+    check_line_counts(display_name(source), len(sources), display_name(target), len(targets))
+    escaped = any(has_escapes(word) for word in target_symbols.words)
+    sides = unescaped_words(sources, source_symbols.words), unescaped_words(targets, target_symbols.words)
+    return TextPairs(sides[0][0], sides[1][0], sides[0][1], sides[1][1], escaped)
+
+
+def read_own_texts(path: str, progress: _Progress = lambda position, texts: None) -> TextPairs:
+    """Read a text as both sides of a bitext, escapes undone.
+
+    Raises:
+        DataError: the file cannot be read or holds nothing, or a line is empty.
+    """
+    texts, symbols = read_texts(path, progress, as_written=True)
+    side, words = unescaped_words(texts, symbols.words)
+    return TextPairs(side, side, words, words, any(has_escapes(word) for word in symbols.words))
+
+
+def read_phrase_texts(
+    path: str, max_length: int, min_count: float, progress: _Progress = lambda position, pairs: None
+) -> TextPairs:
+    """Read the distinct phrase pairs of a file, see `read_training_pairs`."""
+    escaped = False
+
+    def look(text: ByteArray) -> None:
+        nonlocal escaped
+        escaped = escaped or has_escapes(text.tobytes())
+
+    with Input(path) as file:
+        pairs = read_training_pairs(file, max_length=max_length, min_count=min_count, progress=progress, seen=look)
+    words = pairs.source_vocabulary.words, pairs.target_vocabulary.words
+    return TextPairs(pairs.sources, pairs.targets, *words, escaped)
+
+
+def read_line_pairs(
+    source: str, target: str, progress: _Progress = lambda position, lines: None
+) -> tuple[list[str], list[str]]:
+    """Both sides of a bitext, see `read_line_texts`.
+
+    Raises:
+        DataError: a file cannot be read or holds nothing, a line is empty, or one file has more lines than the other.
+        PhraseToolError: both are one file, or standard input.
+    """
+    check_two_sides(source, target)
+    sources, targets = read_line_texts(source, progress), read_line_texts(target, progress)
+    check_line_counts(display_name(source), len(sources), display_name(target), len(targets))
+    return sources, targets

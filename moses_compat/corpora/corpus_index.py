@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_compat.corpora.bitext import check_line_counts
+from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.names import STANDARD, display_name
 from phrasetool.disk.scratch import scratch_folder

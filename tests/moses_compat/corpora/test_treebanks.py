@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.conllu import read_conllu
+from moses_compat.corpora.treebanks import read_conllu, read_tagged_text
 from phrasetool.errors import DataError
 from phrasetool.tagger.data import UPOS, TaggedSentence
+from tests.commands import write
 from tests.toy_treebanks import conllu, toy_sentences
 
 REST = "\t_" * 6
@@ -88,3 +89,35 @@ def test_any_treebank_comes_back(tmp_path_factory, drawn):
         written = tuple((form if len(words) > 1 else words[0][0], len(words)) for form, words in tokens)
         sentences.append(TaggedSentence(tuple(w for w, _ in pairs), tuple(t for _, t in pairs), written))
     assert read(tmp_path_factory.mktemp("drawn"), conllu(sentences)) == sentences
+
+
+NOUN, DET, ADP = (UPOS.index(tag) for tag in ("NOUN", "DET", "ADP"))
+
+
+def test_words_with_tags(tmp_path):
+    path = write(tmp_path / "f", b"a|DET b|c|NOUN\nim|ADP+DET\n")
+    assert read_tagged_text(str(path)) == ([b"a b|c", b"im"], [[DET, NOUN], [ADP, DET]])
+
+
+def test_tags_beside_words(tmp_path):
+    tags, words = write(tmp_path / "t", b"DET NOUN\nADP+DET\n"), write(tmp_path / "w", b"a b\nim\n")
+    assert read_tagged_text(str(tags), str(words)) == ([b"a b", b"im"], [[DET, NOUN], [ADP, DET]])
+
+
+@pytest.mark.parametrize(
+    ("tagged", "words", "said"),
+    [
+        (b"a|DET\nb\n", None, r"f:2: 'b' is no word with its tag, expected word\|TAG"),
+        (b"|DET\n", None, "f:1: '|DET' is no word with its tag"),
+        (b"a|DET\n\n", None, "f:2: the line is empty"),
+        (b"a|FOO\n", None, "f:1: unknown part of speech 'FOO'"),
+        (b"DET+_\n", b"a\n", r"f:1: unknown part of speech 'DET\+_'"),
+        (b"DET\n", b"a b\n", "f:1: 1 tags for 2 words"),
+        (b"DET\nDET\n", b"a\n", "f"),
+        (b"DET\nDET\n", b"a\n\n", "w:2: the line is empty"),
+    ],
+)
+def test_bad_lines_are_named(tagged, words, said, tmp_path):
+    sentences = None if words is None else str(write(tmp_path / "w", words))
+    with pytest.raises(DataError, match=said):
+        read_tagged_text(str(write(tmp_path / "f", tagged)), sentences)

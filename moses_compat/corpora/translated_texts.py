@@ -1,0 +1,174 @@
+"""Texts that neural translators translate, dictionaries for unknown words, and the target words of a phrase table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_compat.corpora.texts import read_sentences, unescaped_words
+from moses_compat.corpora.training_pairs import pair_places
+from moses_compat.files.streams import Input
+from moses_compat.tables.blocks import blocks
+from moses_compat.tables.parser import tokenise
+from phrasetool.errors import DataError
+from phrasetool.phrases import Int64Array, Phrases
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.decoder.table import find_phrases, index_phrases, spans_of
+from phrasetool.text_splitting import single_spaced, split_lines, split_words
+from phrasetool.train.data import in_vocabulary
+from phrasetool.vocabulary import UNKNOWN, Vocabulary, escape, has_escapes, lacks_escapes, unescape
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """N sentences; they may be empty.
+
+    Attributes:
+        sentences: in ids of the symbols.
+        symbols: words as they are written.
+        escaped: whether they are written with Moses' escapes; None if no word tells.
+    """
+
+    sentences: Phrases
+    symbols: Symbols
+    escaped: bool | None
+
+    @classmethod
+    def read(cls, path: str) -> WrittenText:
+        """Read a text, a sentence a line.
+
+        Args:
+            path: the file, compressed or not; `-` for standard input.
+
+        Raises:
+            DataError: the file cannot be read, or there is a carriage return in it.
+        """
+        symbols = Symbols()
+        sentences = symbols.read_lines(read_sentences(path))
+        escaped = None
+        if any(has_escapes(word) for word in symbols.words):
+            escaped = True
+        elif any(lacks_escapes(word) for word in symbols.words):
+            escaped = False
+        return cls(sentences, symbols, escaped)
+
+    def ids(self, vocabulary: Vocabulary) -> Phrases:
+        """The sentences in ids of a vocabulary; words that it lacks are unknown."""
+        return in_vocabulary(*unescaped_words(self.sentences, self.symbols.words), vocabulary)
+
+    def words(self, sentence: int) -> list[bytes]:
+        """The words of a sentence, as they are written."""
+        known = self.symbols.words
+        return [known[i] for i in self.sentences[sentence].tolist()]
+
+    def copies(self, dictionary: Mapping[bytes, bytes], escaped: bool) -> dict[bytes, bytes]:
+        """What a dictionary has for the words as they are written, to be written.
+
+        Args:
+            dictionary: source word -> target word, without escapes.
+            escaped: write escapes.
+        """
+        found = {word: dictionary.get(unescape(word)) for word in self.symbols.words}
+        return {word: escape(target) if escaped else target for word, target in found.items() if target is not None}
+
+
+def written_words(words: Sequence[bytes], escaped: bool) -> list[bytes]:
+    """Words without escapes as they are to be written."""
+    return [escape(word) for word in words] if escaped else list(words)
+
+
+_NONE = b"NULL"
+
+
+def read_dictionary(path: str) -> dict[bytes, bytes]:
+    """The target word of each source word, escapes undone.
+
+    A line is `source ||| target`, `source target`, or `source target number` as in Moses' lex.e2f; of several targets
+    of a word the one with the highest number is taken, else the first.
+
+    Args:
+        path: the file, compressed or not.
+
+    Raises:
+        DataError: the file cannot be read, holds nothing, or a line is of another form.
+    """
+    best: dict[bytes, tuple[float, bytes]] = {}
+    with Input(path) as file:
+        text = file.read_all()
+        name = file.name
+    for number, line in enumerate(split_lines(text), 1):
+        fields = [single_spaced(field) for field in line.split(b"|||")] if b"|||" in line else split_words(line)
+        if not fields:
+            continue
+        try:
+            source, target, worth = fields[0], fields[1], float(fields[2]) if len(fields) > 2 else 0.0
+        except (IndexError, ValueError) as error:
+            raise DataError(name, "expected a source word, a target word, and perhaps a number", number) from error
+        if not source or not target or len(split_words(source)) > 1:
+            raise DataError(name, "expected one source word and its translation", number)
+        if _NONE in (source, target):
+            continue
+        word = unescape(source)
+        if word not in best or worth > best[word][0]:
+            best[word] = worth, unescape(target)
+    if not best:
+        raise DataError(name, "there is no word in it")
+    return {word: target for word, (_, target) in best.items()}
+
+
+_BLOCK_BYTES = 1 << 22
+# Longer source phrases are not looked up; Moses' default of what is extracted.
+_LONGEST = 7
+
+
+def span_words(
+    path: str,
+    sentences: Phrases,
+    symbols: Symbols,
+    vocabulary: Vocabulary,
+    progress: Callable[[int, int], None] = lambda position, entries: None,
+) -> list[Int64Array]:
+    """The words of all targets that a table has for the spans of each sentence, ascending; unknown words are left out.
+
+    Args:
+        path: the table, or pairs `source ||| target`, compressed or not.
+        sentences: N sentences, in ids of the symbols.
+        symbols: source words, written as in the table.
+        vocabulary: of the target.
+        progress: called with the bytes consumed and the lines read so far.
+
+    Raises:
+        DataError: the file cannot be read, a line has no `|||`, or no entry is of the text and the vocabulary.
+    """
+    index, _ = index_phrases(spans_of(sentences, _LONGEST))
+    found = [np.zeros(0, np.int64)]
+    lines = 0
+    with Input(path) as file:
+        for text in blocks(file, _BLOCK_BYTES):
+            fields = pair_places(text)
+            if len(faulty := np.flatnonzero(fields[:, 1] < 0)):
+                raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
+            places = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))
+            wanted = np.flatnonzero(places >= 0)
+            starts, ends = np.ascontiguousarray(fields[wanted].T)[2:]
+            targets = tokenise(text, starts, ends, vocabulary)
+            pairs = np.repeat(places[wanted], targets.lengths) * len(vocabulary) + targets.words
+            found.append(np.unique(pairs[targets.words != UNKNOWN]))
+            lines += len(fields)
+            progress(file.position(), lines)
+        name = file.name
+    known = np.unique(np.concatenate(found))
+    if len(sentences.words) and not len(known):
+        raise DataError(
+            name, f"none of its {lines:,} entries has a source of the text and a target that the model knows"
+        )
+    firsts = np.searchsorted(known // len(vocabulary), np.arange(len(index.offsets)))
+    words = known % len(vocabulary)
+
+    def allowed(sentence: int) -> Int64Array:
+        spans = find_phrases(index, spans_of(sentences.part(sentence, sentence + 1), _LONGEST))
+        return np.unique(np.concatenate([words[:0], *(words[firsts[i] : firsts[i + 1]] for i in np.unique(spans))]))
+
+    return [allowed(sentence) for sentence in range(len(sentences))]
