@@ -10,45 +10,49 @@ class ModelFamily:
     """A family of models.
 
     Attributes:
-        name: name in `config.json` and of `train --model`.
+        name: name in `config.json`.
         description: noun phrase with its article, for messages.
         model: `module:class` of its `SavedModel`; empty where other programs define the format of the folder.
-        training: `module:class` of the settings of its training, whose options become flags of `phrasetool train`.
+        training: name of the kind of training, as in `phrasetool train KIND`.
+        summary: summary of the training, for help.
     """
 
     name: str
     description: str
     model: str
     training: str
+    summary: str
 
 
+# In the order of the help.
 _ALL = (
     ModelFamily(
-        "brae", "a model of phrase pairs",
-        "phrasetool.phrase_encoder.model:BilingualModel", "phrasetool.phrase_encoder.settings:TrainingSettings",
+        "brae", "a model of phrase pairs", "phrasetool.phrase_encoder.model:BilingualModel",
+        "phrases", "Train encoders of phrases of two languages on phrase pairs.",
     ),
     ModelFamily(
-        "autoencoder", "an autoencoder of one language",
-        "phrasetool.models.autoencoder:AutoencoderModel",
-        "phrasetool.training.autoencoder.autoencoder_settings:AutoencoderSettings",
+        "continuous", "a translator", "phrasetool.translator.model:NeuralModel",
+        "translator", "Train a neural translator on a bitext or on phrase pairs.",
     ),
     ModelFamily(
-        "continuous", "a translator",
-        "phrasetool.translator.model:NeuralModel", "phrasetool.translator.settings:NeuralSettings",
+        "parallel", "a classifier of sentence pairs", "phrasetool.pair_classifier.model:ParallelModel",
+        "classifier", "Train a classifier of parallel sentence pairs.",
     ),
     ModelFamily(
-        "masked-lm", "a BERT", "", "phrasetool.training.masked_lm.masked_lm_settings:MaskedLmSettings",
-    ),
-    ModelFamily(
-        "parallel", "a classifier of sentence pairs",
-        "phrasetool.pair_classifier.model:ParallelModel", "phrasetool.pair_classifier.settings:ParallelSettings",
-    ),
-    ModelFamily(
-        "tagger", "a tagger", "phrasetool.tagger.model:TaggerModel", "phrasetool.tagger.settings:TaggerSettings",
+        "tagger", "a tagger", "phrasetool.tagger.model:TaggerModel",
+        "tagger", "Train a part-of-speech tagger on treebanks.",
     ),
     ModelFamily(
         "syntax", "a syntactic encoder", "phrasetool.syntax.model:SyntaxModel",
-        "phrasetool.syntax.settings:SyntaxSettings",
+        "syntax", "Train a syntactic encoder on bitexts and a tagger.",
+    ),
+    ModelFamily(
+        "autoencoder", "an autoencoder of one language", "phrasetool.models.autoencoder:AutoencoderModel",
+        "autoencoder", "Train an autoencoder of sentences on text.",
+    ),
+    ModelFamily(
+        "masked-lm", "a BERT", "",
+        "bert", "Train a BERT from scratch on text of one language or two.",
     ),
 )  # fmt: skip
 # Name -> family.

@@ -8,20 +8,13 @@ from itertools import pairwise
 
 import click
 
+from phrasetool.models.families import FAMILIES
 from phrasetool_cli.command import LazyGroup
 from phrasetool_cli.messages import hint
 
-KINDS = {
-    "phrases": "Train encoders of phrases of two languages on phrase pairs.",
-    "translator": "Train a neural translator on a bitext or on phrase pairs.",
-    "classifier": "Train a classifier of parallel sentence pairs.",
-    "tagger": "Train a part-of-speech tagger on treebanks.",
-    "syntax": "Train a syntactic encoder on bitexts and a tagger.",
-    "autoencoder": "Train an autoencoder of sentences on text.",
-    "bert": "Train a BERT from scratch on text of one language or two.",
-}
+KINDS = {family.training: family.summary for family in FAMILIES.values()}
 # Names of kinds behind `--model`, which works for one more release.
-_FORMER = {"brae": "phrases", "continuous": "translator", "parallel": "classifier", "masked-lm": "bert"}
+_FORMER = {name: family.training for name, family in FAMILIES.items() if name != family.training}
 _EXAMPLE = """\b
 Example:
   phrasetool train pairs.gz
