@@ -21,7 +21,7 @@ from measuring import COMMAND, WORK
 
 from moses_compat.corpora.treebanks import read_conllu
 from phrasetool.phrases import Int64Array
-from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers
+from phrasetool.syntax.evaluation import NO_GROUP, group_numbers
 from phrasetool.tagger.data import UPOS, TaggedSentence
 from phrasetool.vocabulary import unescape
 

@@ -39,8 +39,8 @@ from syntax_texts import (
 from moses_compat.corpora.treebanks import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.syntax.evaluation import NO_GROUP, group_numbers, neighbour_shares
 from phrasetool.syntax.model import SyntaxModel
-from phrasetool.syntax.tag_groups import NO_GROUP, group_numbers, neighbour_shares
 
 SIZES = {"cs": (2000, 10000), **{language: (TREEBANK_PAIRS[language],) for language in ("fr", "pt", "id")}}
 DRAWS = 10_000

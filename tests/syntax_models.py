@@ -8,7 +8,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.syntax.data import NamedBitext
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.pieces import PieceTable, learn_pieces
-from phrasetool.syntax.syntax_shape import SyntaxShape
+from phrasetool.syntax.settings import SyntaxShape
 from phrasetool.train.text_pairs import TextPairs
 from tests.toy_treebanks import toy_sentences
 

@@ -1,4 +1,4 @@
-"""What a syntactic encoder learns from: sentences in pieces, and the parts of speech of their translations."""
+"""Training examples of a syntactic encoder: sentences in pieces, and the parts of speech of their translations."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ import numpy as np
 
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable
-from phrasetool.tagger.data import JOINT, UPOS
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.train.data import held_out_groups
 from phrasetool.train.text_pairs import TextPairs
 
-# Pairs of each bitext to hold out at most.
+# Maximum number of pairs of each bitext that are held out.
 _MOST_HELD_OUT = 500
-# Sentences that are tagged together.
+# Number of sentences that are tagged together.
 _TOGETHER = 512
 
 
 @dataclass(frozen=True)
 class NamedBitext:
-    """Sentences and their translations; or, if both sides are one language, sentences with themselves.
+    """Sentences and their translations; if both sides have the same language, sentences paired with themselves.
 
     Attributes:
-        languages: of both sides.
-        pairs: the sentences.
+        languages: languages of the two sides.
+        pairs: sentence pairs.
     """
 
     languages: tuple[str, str]
@@ -37,34 +36,34 @@ class NamedBitext:
 
 @dataclass
 class Sentences:
-    """The distinct sentences of several languages, numbered by language and in the order in which they are met.
+    """The distinct sentences of several languages, numbered within each language in order of first occurrence.
 
     Attributes:
-        numbers: language -> words between spaces -> number.
+        numbers: language -> words separated by spaces -> number.
     """
 
     numbers: dict[str, dict[bytes, int]] = field(default_factory=dict)
 
     def add(self, language: str, texts: Phrases, words: Sequence[bytes]) -> Int64Array:
-        """The numbers of texts, int64, shape (N,)."""
+        """Add N texts given as ids of words; return their numbers, int64, shape (N,)."""
         known = self.numbers.setdefault(language, {})
         lines = (b" ".join([words[word] for word in text]) for text in _lists(texts))
         return np.array([known.setdefault(line, len(known)) for line in lines], np.int64)
 
     def firsts(self) -> dict[str, int]:
-        """Language -> where its sentences begin when all are numbered together."""
-        found, first = {}, 0
+        """Language -> number of its first sentence when the languages are numbered consecutively."""
+        firsts, first = {}, 0
         for language, known in self.numbers.items():
-            found[language] = first
+            firsts[language] = first
             first += len(known)
-        return found
+        return firsts
 
     def words(self, language: str) -> list[list[bytes]]:
-        """The sentences of a language as words."""
+        """Return the sentences of a language as lists of words."""
         return [line.split(b" ") for line in self.numbers[language]]
 
     def word_counts(self) -> Counter[bytes]:
-        """How often each word is seen."""
+        """Word -> number of its occurrences."""
         return Counter(word for known in self.numbers.values() for line in known for word in line.split(b" "))
 
 
@@ -73,11 +72,11 @@ class SyntaxExamples:
     """E examples over N sentences.
 
     Attributes:
-        texts: sentences in pieces.
-        tags: of each sentence, in numbers of tags; none where they are not known.
-        sources: which sentence is read, int64, shape (E,).
-        targets: the parts of speech of which sentence are written, int64, shape (E,).
-        languages: number of that sentence's language, int64, shape (E,).
+        texts: sentences as piece ids.
+        tags: tag numbers of each sentence; empty where the tagger does not know the language.
+        sources: number of the sentence that is read, int64, shape (E,).
+        targets: number of the sentence whose parts of speech are predicted, int64, shape (E,).
+        languages: number of the target sentence's language, int64, shape (E,).
     """
 
     texts: Phrases
@@ -90,26 +89,25 @@ class SyntaxExamples:
         return len(self.sources)
 
     def select(self, index: Int64Array | Mask) -> SyntaxExamples:
-        """Some of the examples."""
+        """Return some of the examples."""
         return SyntaxExamples(self.texts, self.tags, self.sources[index], self.targets[index], self.languages[index])
 
 
 def short_pairs(bitext: NamedBitext, least: int, most: int) -> NamedBitext:
-    """The pairs that have so many words on either side.
-
-    Args:
-        bitext: any.
-        least, most: words.
-    """
+    """Return the pairs both of whose sides have from `least` to `most` words."""
     sides = bitext.pairs.sources.lengths, bitext.pairs.targets.lengths
     good = (np.minimum(*sides) >= least) & (np.maximum(*sides) <= most)
     return NamedBitext(bitext.languages, bitext.pairs.select(np.flatnonzero(good)))
 
 
 def numbered(bitexts: Sequence[NamedBitext]) -> tuple[Sentences, list[Int64Array]]:
-    """All sentences, and of each bitext its distinct pairs, int64, shape (N, 2), in numbers of all sentences."""
+    """Number the sentences of all bitexts consecutively; return them, and the distinct pairs of each bitext.
+
+    Returns:
+        The sentences, and per bitext an array of sentence numbers, int64, shape (N, 2).
+    """
     sentences = Sentences()
-    found = [
+    numbers = [
         [
             sentences.add(language, texts, words)
             for language, texts, words in zip(
@@ -124,20 +122,20 @@ def numbered(bitexts: Sequence[NamedBitext]) -> tuple[Sentences, list[Int64Array
         np.unique(
             np.column_stack([own + firsts[lang] for own, lang in zip(sides, bitext.languages, strict=True)]), axis=0
         )
-        for sides, bitext in zip(found, bitexts, strict=True)
+        for sides, bitext in zip(numbers, bitexts, strict=True)
     ]
     return sentences, pairs
 
 
 def held_out_pairs(pairs: Sequence[Int64Array], seed: int) -> tuple[list[Int64Array], list[Int64Array]]:
-    """Pairs to learn from, and some of each bitext as a development set, with no sentence in both.
+    """Split the pairs of each bitext into training pairs and a development set that have no sentence in common.
 
     Args:
-        pairs: of each bitext, shape (N, 2).
-        seed: of the draw.
+        pairs: pairs of sentence numbers of each bitext, shape (N, 2).
+        seed: seed of the random draw.
 
     Raises:
-        ValueError: nothing remains to learn from.
+        ValueError: no training pair remains.
     """
     rng = np.random.default_rng([seed, 0])
     held = [rows[held_out_groups(np.arange(len(rows)), rng, _MOST_HELD_OUT)] for rows in pairs]
@@ -149,29 +147,28 @@ def held_out_pairs(pairs: Sequence[Int64Array], seed: int) -> tuple[list[Int64Ar
 
 
 def tag_numbers(sentences: Sentences, tagger: TaggerModel) -> Phrases:
-    """The parts of speech of all sentences in numbers of tags; both of a word that stands for two.
+    """Tag all sentences; return the numbers of their universal tags.
 
     Args:
-        sentences: of any languages; those of a language that the tagger does not know have none.
-        tagger: any.
+        sentences: sentences of any languages; those of a language that the tagger does not know get no tags.
+        tagger: the tagger.
     """
-    numbers = {tag: [UPOS.index(part) for part in tag.split(JOINT)] for tag in tagger.tags}
-    found: list[list[int]] = []
+    numbers: list[list[int]] = []
     for language in sentences.numbers:
         lines = sentences.words(language)
         if language not in tagger.languages:
-            found.extend([] for _ in lines)
+            numbers.extend([] for _ in lines)
             continue
         for first in range(0, len(lines), _TOGETHER):
             part = [
                 [word.decode("utf-8", "surrogateescape") for word in line] for line in lines[first : first + _TOGETHER]
             ]
-            found.extend([number for tag in tags for number in numbers[tag]] for tags in tagger.tag(part, language))
-    return Phrases.from_lists(found)
+            numbers.extend(tagger.universal_tags(part, language))
+    return Phrases.from_lists(numbers)
 
 
 def piece_numbers(sentences: Sentences, pieces: PieceTable) -> Phrases:
-    """All sentences in pieces."""
+    """Return all sentences as piece ids."""
     return Phrases.from_lists(
         [
             [piece for word in line for piece in pieces.of_word(word)]
@@ -183,27 +180,27 @@ def piece_numbers(sentences: Sentences, pieces: PieceTable) -> Phrases:
 
 def directed_examples(
     texts: Phrases, tags: Phrases, pairs: Sequence[Int64Array], languages: Mapping[str, int],
-    of: Sequence[tuple[str, str]], longest: int, own: bool = False,
+    sides: Sequence[tuple[str, str]], longest: int, own_language: bool = False,
 ) -> SyntaxExamples:  # fmt: skip
-    """Each pair in both directions, where the parts of speech of what is written are known.
+    """Make an example of each pair in each direction whose target language is predicted.
 
     Args:
-        texts, tags: of all sentences.
-        pairs: of each bitext, shape (N, 2).
-        languages: whose parts of speech are predicted, with their numbers.
-        of: of each bitext, the languages of both sides.
-        longest: pieces of a sentence that is read.
-        own: also each sentence with its own parts of speech.
+        texts, tags: pieces and tags of all sentences.
+        pairs: pairs of sentence numbers of each bitext, shape (N, 2).
+        languages: languages whose parts of speech are predicted, with their numbers.
+        sides: languages of the two sides of each bitext.
+        longest: maximum number of pieces of a source sentence.
+        own_language: also make examples of sentences with their own parts of speech.
     """
     parts = [np.zeros((0, 3), np.int64)]
-    for rows, sides in zip(pairs, of, strict=True):
+    for rows, side_languages in zip(pairs, sides, strict=True):
         for source, target in ((0, 1), (1, 0)):
-            if (number := languages.get(sides[target])) is not None:
+            if (number := languages.get(side_languages[target])) is not None:
                 parts.append(np.column_stack([rows[:, source], rows[:, target], np.full(len(rows), number)]))
-                if own:
+                if own_language:
                     same = np.unique(rows[:, target])
                     parts.append(np.column_stack([same, same, np.full(len(same), number)]))
-    # A pair that several bitexts have is one example.
+    # A pair that occurs in several bitexts is one example.
     rows = np.unique(np.concatenate(parts), axis=0)
     good = (tags.lengths[rows[:, 1]] > 0) & (texts.lengths[rows[:, 0]] <= longest)
     return SyntaxExamples(texts, tags, *np.ascontiguousarray(rows[good].T))

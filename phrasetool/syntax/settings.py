@@ -1,4 +1,4 @@
-"""Hyper-parameters of a syntactic encoder."""
+"""Dimensions of a syntactic encoder (Liu et al. 2019, section 2), and hyper-parameters of its training."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import limited, option, require, seed_option
-from phrasetool.syntax.syntax_shape import SyntaxShape
+from phrasetool.phrases import FloatArray
 from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 
-# What the presets want: the sizes and steps of the paper; and less, for a CPU.
+# Number of universal parts of speech; the next number is that of the end, which is also the first tag that is read.
+TAGS = 17
+END = TAGS
+# Settings of the presets: sizes and learning rate of the paper; and smaller ones for a CPU, the defaults.
 PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
     "paper": {
@@ -19,31 +24,107 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 10, "own_language": False,
     },
 }  # fmt: skip
-# Options that a model to start from decides.
+# Options that are determined by the model that training starts from, if any.
 SIZES = ("pieces", "piece_units", "units", "layers", "tag_units", "language_units", "decoder_units")
-# Pieces that are read for each word of the longest sentence.
-_PIECES_A_WORD = 4
+# Maximum input length in pieces, per word of the longest training sentence.
+_PIECES_PER_WORD = 4
+
+
+@dataclass(frozen=True)
+class SyntaxShape:
+    """Dimensions of encoder and decoder.
+
+    Attributes:
+        pieces: rows of the table of piece vectors.
+        languages: number of languages whose parts of speech are predicted.
+        piece_units: size of a piece vector.
+        units: size of an encoder state per direction.
+        layers: layers of the encoder.
+        tag_units, language_units: sizes of tag vectors and language vectors.
+        decoder_units: size of a decoder state.
+        longest: maximum input length in pieces.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    pieces: int
+    languages: int
+    piece_units: int
+    units: int
+    layers: int
+    tag_units: int
+    language_units: int
+    decoder_units: int
+    longest: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} is {value!r}, expected at least 1")
+
+    @property
+    def dimension(self) -> int:
+        """Size of the vector of a text."""
+        return 2 * self.units
+
+    def array_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of every array of encoder and decoder."""
+        units, deep = self.units, self.decoder_units
+        shapes: dict[str, tuple[int, ...]] = {"pieces.weight": (self.pieces, self.piece_units)}
+        for layer in range(self.layers):
+            size = self.piece_units if layer == 0 else 2 * units
+            for end in ("", "_reverse"):
+                shapes |= _lstm_shapes(f"encoder.{layer}.", end, size, units)
+        shapes["start.weight"], shapes["start.bias"] = (2 * deep, 4 * self.layers * units), (2 * deep,)
+        shapes["tags.weight"] = (TAGS + 1, self.tag_units)
+        shapes["languages.weight"] = (self.languages, self.language_units)
+        shapes |= _lstm_shapes("decoder.", "", self.tag_units + self.language_units + self.dimension, deep)
+        return {**shapes, "output.weight": (TAGS + 1, deep), "output.bias": (TAGS + 1,)}
+
+    def initial_arrays(self, seed: int) -> dict[str, FloatArray]:
+        """Return initial arrays, float32: the unknown piece is zero, all others have torch's default distributions."""
+        rng = np.random.default_rng(seed)
+        arrays = {}
+        for name, shape in self.array_shapes().items():
+            if name in ("pieces.weight", "tags.weight", "languages.weight"):
+                arrays[name] = rng.standard_normal(shape, np.float32)
+                continue
+            kind = name.split(".")[0]
+            size = {"encoder": self.units, "decoder": self.decoder_units, "output": self.decoder_units}
+            bound = size.get(kind, 4 * self.layers * self.units) ** -0.5
+            arrays[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+        arrays["pieces.weight"][0] = 0
+        return arrays
+
+
+def _lstm_shapes(prefix: str, end: str, size: int, units: int) -> dict[str, tuple[int, ...]]:
+    sizes: dict[str, tuple[int, ...]] = {
+        "weight_ih": (4 * units, size), "weight_hh": (4 * units, units), "bias_ih": (4 * units,),
+        "bias_hh": (4 * units,),
+    }  # fmt: skip
+    return {f"{prefix}{name}_l0{end}": shape for name, shape in sizes.items()}
 
 
 @dataclass(frozen=True)
 class SyntaxSettings(DeclaredSettings):
-    """Everything that decides what training does.
+    """Hyper-parameters of a syntactic encoder.
 
     Attributes:
-        preset: one of `PRESETS`; it decides what is not given.
-        pieces: of words, for all languages together.
+        preset: one of `PRESETS`; determines the settings that are not given.
+        pieces: number of subword units, shared by all languages.
         piece_units, units, layers, tag_units, language_units, decoder_units: see `SyntaxShape`.
         dropout: share of components dropped in training.
-        learning_rate: step size of Adam.
-        schedule: `constant`, or `linear`: it falls to nothing over the epochs.
+        learning_rate: initial step size of Adam.
+        schedule: `constant`, or `linear`: the step size falls to 0 over the epochs.
         batch_size: examples per update.
-        epochs: passes over the examples at most; the best on the development set is kept.
-        patience: training ends when the development set was no better for so many epochs.
-        clip: the gradient's norm is cut to this.
-        precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
-        min_length, max_length: words of a sentence that is learnt from.
-        own_language: predict a sentence's own parts of speech, too; the paper does not.
-        seed: fixes everything.
+        epochs: maximum number of passes over the examples; the best epoch on the development set is kept.
+        patience: training ends after so many epochs without improvement on the development set.
+        clip: maximum norm of the gradient.
+        precision: float32, or bfloat16 for matrix products, which are most of the work: faster on CPUs that support it.
+        min_length, max_length: words of a training sentence.
+        own_language: also predict a sentence's own parts of speech, which the paper does not.
+        seed: random seed.
 
     Raises:
         ValueError: a value is out of range.
@@ -81,8 +162,8 @@ class SyntaxSettings(DeclaredSettings):
         _ = self.shape(self.pieces, 1)
 
     def shape(self, pieces: int, languages: int) -> SyntaxShape:
-        """The dimensions for so many pieces, and languages that are predicted."""
+        """Return the dimensions for a number of pieces and of languages whose parts of speech are predicted."""
         return SyntaxShape(
             pieces, languages, self.piece_units, self.units, self.layers, self.tag_units, self.language_units,
-            self.decoder_units, _PIECES_A_WORD * self.max_length,
+            self.decoder_units, _PIECES_PER_WORD * self.max_length,
         )  # fmt: skip

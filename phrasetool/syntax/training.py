@@ -1,12 +1,12 @@
-"""Train a syntactic encoder.
+"""Train a syntactic encoder on bitexts and a tagger, and save it.
 
 On a CPU a seed fixes the weights for a given number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,33 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from phrasetool.nn.device import products_in
-from phrasetool.phrases import FloatArray, Int64Array
-from phrasetool.syntax.data import SyntaxExamples
+from phrasetool.phrases import FloatArray, Int64Array, Mask
+from phrasetool.syntax.data import (
+    NamedBitext,
+    Sentences,
+    SyntaxExamples,
+    directed_examples,
+    held_out_pairs,
+    numbered,
+    piece_numbers,
+    short_pairs,
+    tag_numbers,
+)
+from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.network import SyntaxNetwork
-from phrasetool.syntax.settings import SyntaxSettings
-from phrasetool.syntax.syntax_shape import END, TAGS, SyntaxShape
+from phrasetool.syntax.pieces import PieceTable, learn_pieces
+from phrasetool.syntax.settings import END, TAGS, SyntaxSettings, SyntaxShape
+from phrasetool.tagger.model import TaggerModel
 from phrasetool.train.checks import StartError
-from phrasetool.train.data import length_batches
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick
+from phrasetool.train.data import fingerprint, length_batches
+from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.train.run import TrainingRun
+from phrasetool.watch import NOBODY, Watch
 
-# Batches whose examples are put in order of length together.
+# Number of batches whose examples are sorted by length together.
 _POOL = 500
-# Of a place behind the end of a sequence, which nothing is learnt from.
-_NOTHING = -100
+# Target after the end of a sequence, which is excluded from the loss.
+_NO_TARGET = -100
 
 
 @dataclass(frozen=True)
@@ -35,11 +49,11 @@ class SyntaxReport:
     """One line of `training.jsonl`.
 
     Attributes:
-        epoch: from 1.
-        loss: mean cross-entropy of a tag, or the end, over the epoch.
-        development_loss: the same of the development set.
-        development_accuracy: share of its tags that are the most probable, given those before them.
-        updates: done so far.
+        epoch: number of the epoch, from 1.
+        loss: mean cross-entropy per tag, including the end, over the epoch.
+        development_loss: the same for the development set.
+        development_accuracy: share of its tags that are predicted correctly, given the previous tags.
+        updates: number of updates so far.
     """
 
     epoch: int
@@ -53,12 +67,12 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
     """Trains an encoder with its decoder.
 
     Args:
-        examples: what to learn from.
-        development: decides which epoch is kept.
-        shape: the dimensions.
+        examples: training examples.
+        development: examples that decide which epoch is kept.
+        shape: dimensions of encoder and decoder.
         arrays: initial values.
-        settings: how.
-        device: where; CPU by default.
+        settings: hyper-parameters.
+        device: device to train on; CPU by default.
     """
 
     def __init__(
@@ -74,7 +88,7 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
         super().__init__(learnt, (settings.seed,), settings.epochs, updates, settings.patience)
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss of a tag."""
+        """Run one epoch; return the mean loss per tag."""
         self.network.train()
         self.network.seed_dropout(int(rng.integers(2**62)))
         total, tags = 0.0, 0
@@ -84,71 +98,199 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
             tick(len(batch))
         return total / tags
 
-    def kept(self) -> SyntaxNetwork:
-        """The network of the best epoch, on the CPU."""
+    def best_arrays(self) -> dict[str, FloatArray]:
+        """Return the parameters of the best epoch, which become the current ones."""
         self.learnt.take_best()
-        return self.network.cpu()
+        return self.network.arrays()
 
     def _update(self, batch: Int64Array, number: int) -> tuple[float, int]:
-        """One step; the mean loss of a tag, and of how many tags."""
+        """Make one update; return the mean loss per tag, and the number of tags."""
         s = self.settings
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
         with products_in(s.precision, self._device):
-            logits, wanted = self._logits(self.examples, batch)
-        loss = cross_entropy(logits.float(), wanted, ignore_index=_NOTHING)
+            logits, targets = self._logits(self.examples, batch)
+        loss = cross_entropy(logits.float(), targets, ignore_index=_NO_TARGET)
         self.learnt.step(loss, s.clip)
-        return float(loss.detach()), int((wanted != _NOTHING).sum())
+        return float(loss.detach()), int((targets != _NO_TARGET).sum())
 
     def _logits(self, examples: SyntaxExamples, batch: Int64Array) -> tuple[Tensor, Tensor]:
-        """Logits of the tags of a batch and of what lies behind them, shape (N, 18), and what is wanted, (N,)."""
-        # A sentence with several translations, or its own parts of speech, is read once.
-        sources, readers = np.unique(examples.sources[batch], return_inverse=True)
-        read, written = examples.texts.select(sources), examples.tags.select(examples.targets[batch])
-        lengths = torch.from_numpy(read.lengths)
-        texts = self._there(read.padded(int(read.lengths.max())))
-        tags = self._there(written.padded(int(written.lengths.max()), END))
-        given = self._there(readers)
-        vectors, last = (part.index_select(0, given) for part in self.network.encode(texts, lengths))
-        logits = self.network.decode(vectors, last, self._there(examples.languages[batch]), tags)
-        wanted = torch.cat([tags, torch.full_like(tags[:, :1], END)], 1)
-        behind = np.arange(wanted.shape[1])[None] > written.lengths[:, None]
-        wanted[self._there(behind, np.bool_)] = _NOTHING
-        return logits.reshape(-1, TAGS + 1), wanted.reshape(-1)
+        """Return the logits of the tags of a batch, padded, shape (N, 18), and their targets, shape (N,)."""
+        # A source sentence with several target sentences is encoded once.
+        sources, source_rows = np.unique(examples.sources[batch], return_inverse=True)
+        texts, tags = examples.texts.select(sources), examples.tags.select(examples.targets[batch])
+        padded_texts = self._to_device(texts.padded(int(texts.lengths.max())))
+        padded_tags = self._to_device(tags.padded(int(tags.lengths.max()), END))
+        rows = self._to_device(source_rows)
+        encoded = self.network.encode(padded_texts, torch.from_numpy(texts.lengths))
+        vectors, last = (part.index_select(0, rows) for part in encoded)
+        logits = self.network.decode(vectors, last, self._to_device(examples.languages[batch]), padded_tags)
+        targets = torch.cat([padded_tags, torch.full_like(padded_tags[:, :1], END)], 1)
+        padding = np.arange(targets.shape[1])[None] > tags.lengths[:, None]
+        targets[self._to_device(padding, np.bool_)] = _NO_TARGET
+        return logits.reshape(-1, TAGS + 1), targets.reshape(-1)
 
-    def _there(self, array: Any, kind: Any = np.int64) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array, kind)).to(self._device)
+    def _to_device(self, array: Any, dtype: Any = np.int64) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array, dtype)).to(self._device)
 
     @torch.no_grad()
     def _report(self, loss: float) -> SyntaxReport:
-        """What the network is worth after an epoch."""
+        """Measure the network on the development set after an epoch."""
         self.network.eval()
-        there = self.development
-        order = np.lexsort((there.sources, there.texts.lengths[there.sources]))
+        examples = self.development
+        order = np.lexsort((examples.sources, examples.texts.lengths[examples.sources]))
         total, right, tags = 0.0, 0, 0
         for first in range(0, len(order), self.settings.batch_size):
-            logits, wanted = self._logits(there, order[first : first + self.settings.batch_size])
-            total += float(cross_entropy(logits, wanted, ignore_index=_NOTHING, reduction="sum"))
-            right += int((logits.argmax(1) == wanted).sum())
-            tags += int((wanted != _NOTHING).sum())
+            logits, targets = self._logits(examples, order[first : first + self.settings.batch_size])
+            total += float(cross_entropy(logits, targets, ignore_index=_NO_TARGET, reduction="sum"))
+            right += int((logits.argmax(1) == targets).sum())
+            tags += int((targets != _NO_TARGET).sum())
         return SyntaxReport(self.epoch, loss, total / tags, right / tags, self.updates_done)
 
     def _goodness(self, report: Mapping[str, Any]) -> float:
         return -float(report["development_loss"])
 
     def start_errors(self) -> dict[str, StartError]:
-        """The loss of guessing before the first update."""
+        """Return the loss of a uniform distribution over the tags, the loss before the first update."""
         return {"train": StartError.of(float(np.log(TAGS + 1)))}
 
 
 def batches_by_length(examples: SyntaxExamples, size: int, rng: np.random.Generator) -> list[Int64Array]:
-    """All examples in batches of about one length, in random order; those that read one sentence are together.
+    """Divide examples into batches of similar length, in random order; examples of one source sentence stay together.
 
     Args:
-        examples: any.
-        size: of a batch.
-        rng: draws.
+        examples: the examples.
+        size: examples per batch.
+        rng: random number generator.
     """
-    there, read = np.unique(examples.sources, return_inverse=True)
-    order = np.argsort(rng.permutation(len(there))[read], kind="stable")
+    sources, numbers = np.unique(examples.sources, return_inverse=True)
+    order = np.argsort(rng.permutation(len(sources))[numbers], kind="stable")
     return length_batches(order, [examples.texts.lengths[examples.sources]], size, rng, _POOL)
+
+
+@dataclass(frozen=True)
+class _InitialNetwork:
+    """A network before training.
+
+    Attributes:
+        languages, targets, pieces, shape, arrays: see `SyntaxModel`.
+        known: pieces seen in the training of the model that training starts from, bool, shape (pieces,).
+    """
+
+    languages: tuple[str, ...]
+    targets: tuple[str, ...]
+    pieces: PieceTable
+    known: Mask
+    shape: SyntaxShape
+    arrays: dict[str, FloatArray]
+
+
+def train_syntax(
+    bitexts: Sequence[NamedBitext],
+    tagger: TaggerModel,
+    settings: SyntaxSettings,
+    run: TrainingRun,
+    *,
+    start: SyntaxModel | None = None,
+    watch: Watch = NOBODY,
+) -> SyntaxModel:
+    """Train a syntactic encoder and save it.
+
+    Args:
+        bitexts: training data.
+        tagger: tagger of at least one of the languages of each bitext.
+        settings: hyper-parameters; with `start`, the sizes are those of that model.
+        run: model folder, device and listeners; progress is reported to `watch` instead of `run.tick`.
+        start: model to start from; it may learn new languages.
+        watch: progress reporter.
+
+    Raises:
+        ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
+            of other bitexts or settings.
+        DivergedError: the learning rate is too large; the last good checkpoint stays.
+        PhraseToolError: the folder cannot be written, or has too little room.
+        ValueError: the bitexts have nothing to learn from, or nothing to hold out.
+    """
+    run.check()
+    short = [short_pairs(one, settings.min_length, settings.max_length) for one in bitexts]
+    if left_out := sum(len(one.pairs) for one in bitexts) - sum(len(one.pairs) for one in short):
+        lengths = f"{settings.min_length} to {settings.max_length}"
+        watch.say(f"{left_out:,} pairs with a side of other than {lengths} words are left out")
+    sentences, pairs = numbered(short)
+    kept, held = held_out_pairs(pairs, settings.seed)
+    initial = _initial_network(sentences, tagger, settings, start)
+    # Parameters with two Adam moments and the best values; and the checkpoint that replaces another.
+    run.check_space(2 * 4 * sum(4 * array.size for array in initial.arrays.values()))
+    languages = [one.languages for one in short]
+    examples, development = _examples(sentences, tagger, settings, initial, languages, (kept, held))
+    watch.say(
+        f"{len(examples):,} examples, {len(development):,} more as the development set; {len(initial.pieces):,} pieces"
+    )
+    identity = {"bitexts": [_fingerprint(sentences, pairs), tagger.identity, start.identity if start else None],
+                "settings": settings.as_dict()}  # fmt: skip
+
+    def begin() -> SyntaxTrainer:
+        return SyntaxTrainer(examples, development, initial.shape, initial.arrays, settings, run.device)
+
+    with watch.items("train", settings.epochs * len(examples), "example") as tick:
+        trainer = train_epochs(replace(run, tick=tick), identity, begin)
+    training = {
+        **settings.as_dict(),
+        "tagger": tagger.signature,
+        "start": start.signature if start else None,
+        "pairs": {"-".join(one.languages): len(rows) for one, rows in zip(short, kept, strict=True)},
+        "examples": len(examples),
+        **run.record,
+        "epochs_done": trainer.epoch,
+        "best": trainer.best,
+    }
+    known = initial.known.copy()
+    known[np.unique(examples.texts.select(np.unique(examples.sources)).words)] = True
+    model = SyntaxModel(
+        initial.languages, initial.targets, initial.pieces, known, initial.shape, trainer.best_arrays(), training
+    )
+    run.save(model)
+    return model
+
+
+def _initial_network(
+    sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, start: SyntaxModel | None
+) -> _InitialNetwork:
+    """Return a randomly initialised network, or that of `start` with new languages added."""
+    languages = tuple(sentences.numbers)
+    targets = tuple(language for language in languages if language in tagger.languages)
+    if not targets:
+        raise ValueError(f"the tagger knows none of the languages {', '.join(languages)}")
+    if start is None:
+        pieces = PieceTable(learn_pieces(sentences.word_counts(), settings.pieces))
+        shape = settings.shape(len(pieces), len(targets))
+        known = np.zeros(len(pieces), np.bool_)
+        return _InitialNetwork(languages, targets, pieces, known, shape, shape.initial_arrays(settings.seed))
+    new = tuple(language for language in targets if language not in start.targets)
+    shape = SyntaxShape(**{**vars(start.shape), "languages": len(start.targets) + len(new)})
+    arrays = dict(start.arrays)
+    drawn = np.random.default_rng(settings.seed).standard_normal((len(new), shape.language_units), np.float32)
+    arrays["languages.weight"] = np.concatenate([arrays["languages.weight"], drawn])
+    known_languages = tuple(dict.fromkeys((*start.languages, *languages)))
+    return _InitialNetwork(known_languages, (*start.targets, *new), start.pieces, start.known, shape, arrays)
+
+
+def _examples(
+    sentences: Sentences, tagger: TaggerModel, settings: SyntaxSettings, initial: _InitialNetwork,
+    languages: Sequence[tuple[str, str]], pairs: tuple[list[Int64Array], list[Int64Array]],
+) -> tuple[SyntaxExamples, SyntaxExamples]:  # fmt: skip
+    """Return the training examples and the development set."""
+    texts, tags = piece_numbers(sentences, initial.pieces), tag_numbers(sentences, tagger)
+    numbers = {language: number for number, language in enumerate(initial.targets)}
+    longest = initial.shape.longest
+    examples = directed_examples(texts, tags, pairs[0], numbers, languages, longest, settings.own_language)
+    development = directed_examples(texts, tags, pairs[1], numbers, languages, longest)
+    if not len(examples) or not len(development):
+        raise ValueError("there is nothing to learn from: all sentences have too many pieces")
+    return examples, development
+
+
+def _fingerprint(sentences: Sentences, pairs: Sequence[Int64Array]) -> str:
+    """Return hexadecimal digits that differ when a sentence or a pair differs."""
+    texts = (language.encode() + b"\n" + b"\n".join(known) + b"\0" for language, known in sentences.numbers.items())
+    return fingerprint((*texts, *pairs))

@@ -18,7 +18,7 @@ from phrasetool.errors import ModelError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray, Int32Array, Phrases
-from phrasetool.tagger.data import UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
+from phrasetool.tagger.data import JOINT, UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
 from phrasetool.tagger.settings import TaggerShape
 
 # Sentences whose accuracy is measured together.
@@ -86,8 +86,20 @@ class TaggerModel(SavedModel):
         best = np.argmax(scores[:, : len(tags)], axis=1).tolist()
         return [[tags[number] for number in best[first:last]] for first, last in itertools.pairwise(offsets.tolist())]
 
+    def universal_tags(self, sentences: Sequence[Sequence[str]], language: str) -> list[list[int]]:
+        """Return the universal tags of N sentences by their positions in `UPOS`, several for a joined tag.
+
+        Args:
+            sentences, language: see `tag`.
+
+        Raises:
+            ValueError: the language is unknown.
+        """
+        numbers = {tag: [UPOS.index(part) for part in tag.split(JOINT)] for tag in self.tags}
+        return [[number for tag in tags for number in numbers[tag]] for tags in self.tag(sentences, language)]
+
     def description(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the description of the model for `config.json`."""
         return {
             "languages": list(self.languages),
             "tags": list(self.tags),

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.syntax.model import SyntaxModel
-from phrasetool.syntax.syntax_tags import tag_log_probabilities
+from phrasetool.syntax.model import SyntaxModel, tag_log_probabilities
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.syntax_models import random_syntax_model, toy_lines

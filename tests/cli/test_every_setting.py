@@ -112,7 +112,7 @@ ROWS = {
         "dropout": "0.7", "learning_rate": "0.02",
         "schedule": (f"{BASES['syntax']} --epochs 2", f"{BASES['syntax']} --epochs 2 --schedule constant"),
         "batch_size": "4", "epochs": "2", "clip": "0.001", "precision": PRECISION, "min_length": "5",
-        "patience": Why("matters after many passes", "tests/phrasetool/syntax/test_syntax_trainer.py"),
+        "patience": Why("matters after many passes", "tests/phrasetool/syntax/test_training.py"),
     },
 }  # fmt: skip
 SYNTAX = BASES["syntax"]

@@ -162,7 +162,7 @@ def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bo
     """By the vectors of an encoder of syntax."""
     from moses_compat.corpora.texts import read_texts
     from phrasetool.phrase_encoder.neighbours import Neighbour
-    from phrasetool.syntax.syntax_neighbours import nearest_by_syntax
+    from phrasetool.syntax.model import nearest_by_syntax
 
     with TableProgress("read sentences", 0, quiet) as reading:
         sentences, symbols = read_texts(file, reading)

@@ -138,7 +138,7 @@ def _train(inputs: SyntaxInputs, run: RunOptions, values: dict[str, Any]) -> Syn
 
     from phrasetool.nn.device import device_name
     from phrasetool.syntax.model import SyntaxModel
-    from phrasetool.syntax.train_syntax import train_syntax
+    from phrasetool.syntax.training import train_syntax
     from phrasetool.tagger.model import TaggerModel
 
     watch = TerminalWatch(run.quiet)

@@ -15,8 +15,7 @@ from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.syntax_scores import SyntaxScores
 from moses_compat.measures.neural.text_pieces import TextPiece
 from phrasetool.phrases import FloatArray
-from phrasetool.syntax.model import SyntaxModel
-from phrasetool.syntax.syntax_tags import check_languages, tag_log_probabilities
+from phrasetool.syntax.model import SyntaxModel, check_languages, tag_log_probabilities
 from phrasetool.tagger.model import TaggerModel
 
 

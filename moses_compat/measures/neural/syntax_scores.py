@@ -14,8 +14,7 @@ from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.phrases import FloatArray
-from phrasetool.syntax.model import SyntaxModel
-from phrasetool.syntax.syntax_fit import fit_of_syntax
+from phrasetool.syntax.model import SyntaxModel, syntax_fit
 
 
 class SyntaxScores(TextScores):
@@ -53,7 +52,7 @@ class SyntaxScores(TextScores):
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
         """See `TextScores`; syntax has no direction: swapped sides fit as well."""
-        check.judge(table, fit_of_syntax(self.model, piece.sources, piece.targets), lambda: None)
+        check.judge(table, syntax_fit(self.model, piece.sources, piece.targets), lambda: None)
 
     def score(self, window: TextPiece) -> FloatArray:
         """See `WindowedScores`."""

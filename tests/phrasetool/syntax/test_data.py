@@ -11,16 +11,17 @@ from phrasetool.syntax.data import (
     tag_numbers,
 )
 from phrasetool.tagger.data import UPOS
+from phrasetool.tagger.model import TaggerModel
 from tests.syntax_models import named, toy_pieces
 
 
-class FakeTagger:
+class FakeTagger(TaggerModel):
     """Words with capitals are determiners, `im` stands for two words, all else are verbs."""
 
-    languages = ("en", "de")
-    tags = (*UPOS, "ADP+DET")
+    def __init__(self):
+        self.languages, self.tags = ("en", "de"), (*UPOS, "ADP+DET")
 
-    def tag(self, sentences, language):
+    def tag(self, sentences, language, joined=True):
         assert language in self.languages
         return [["ADP+DET" if w == "im" else "DET" if w.istitle() else "VERB" for w in words] for words in sentences]
 

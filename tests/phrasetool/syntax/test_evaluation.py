@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from phrasetool.sentences import read_words
+from phrasetool.syntax.evaluation import (
+    NO_GROUP,
+    chance_accuracy,
+    edit_distances,
+    functional_dissimilarity,
+    group_numbers,
+    neighbour_accuracies,
+    random_vectors,
+    rank_correlation,
+    syntax_distances,
+    syntax_quality,
+    tag_vectors,
+    unit_vectors,
+    untrained_vectors,
+    word_vectors,
+)
+from phrasetool.tagger.data import UPOS
+from tests.syntax_models import random_syntax_model, toy_lines
+from tests.toy_treebanks import toy_sentences
+
+
+def test_groups_are_large_enough():
+    found = group_numbers(["a"] * 3 + ["b"] * 2 + ["a"], 3)
+    assert found.tolist() == [0, 0, 0, NO_GROUP, NO_GROUP, 0]
+    assert group_numbers([]).tolist() == []
+
+
+def naive_accuracy(vectors, groups, count, sentences):
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    right = []
+    for i in range(len(vectors)):
+        others = [j for j in range(len(vectors)) if sentences[j] != sentences[i]]
+        near = sorted(others, key=lambda j: -unit[i] @ unit[j])[:count]
+        right.append(np.mean([groups[j] == groups[i] for j in near]))
+    return np.mean(right)
+
+
+def test_accuracies_are_those_of_an_obvious_search():
+    rng = np.random.default_rng(1)
+    groups = rng.integers(0, 8, 300)
+    vectors = (rng.normal(size=(8, 5))[groups] + rng.normal(size=(300, 5))).astype(np.float32)
+    sentences = rng.integers(0, 100, 300)
+    for parts in (np.arange(300), sentences):
+        found = neighbour_accuracies(vectors, groups, (1, 5), parts)
+        expected = [naive_accuracy(vectors, groups, count, parts) for count in (1, 5)]
+        assert found == pytest.approx(expected, abs=0.005)
+    assert neighbour_accuracies(vectors, groups) == neighbour_accuracies(vectors, groups, (1, 5), np.arange(300))
+
+
+def test_what_is_equally_near_is_drawn():
+    groups = np.repeat([0, 1], 200)
+    same = neighbour_accuracies(np.ones((400, 2), np.float32), groups, (5,))[0]
+    assert same == pytest.approx(0.5, abs=0.35)
+    perfect = neighbour_accuracies(np.eye(2, dtype=np.float32)[groups], groups, (1, 5))
+    assert perfect == [1, 1]
+
+
+def test_chance():
+    assert chance_accuracy(np.array([0, 0, 1, 1])) == pytest.approx(1 / 3)
+    assert chance_accuracy(np.zeros(4, np.int64)) == 1
+
+
+def test_zeros_stay_zeros():
+    assert unit_vectors(np.array([[3, 4], [0, 0]], np.float32)).tolist() == [
+        [pytest.approx(0.6), pytest.approx(0.8)],
+        [0, 0],
+    ]
+
+
+def levenshtein(first, second):
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(second, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    return row[-1]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=6))
+def test_distances_are_those_of_an_obvious_table(sequences):
+    found = edit_distances(sequences)
+    for i, first in enumerate(sequences):
+        for j, second in enumerate(sequences):
+            assert found[i, j] == levenshtein(first, second) / max(len(first), len(second), 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=20))
+def test_rank_correlation_is_scipys(pairs):
+    first, second = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
+    found = rank_correlation(first, second)
+    if np.ptp(first) and np.ptp(second):
+        assert found == pytest.approx(spearmanr(first, second).statistic)
+    else:
+        assert found == 0
+
+
+def test_perfect_and_turned_distances():
+    # On a half circle cosines order pairs as their angles do.
+    angles = np.array([0.0, 0.4, 1.1, 2.0])
+    vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+    distances = 1 - vectors @ vectors.T
+    wanted = distances.astype(np.float64) / distances.max()
+    right = functional_dissimilarity(vectors, wanted)
+    assert (right.fd, right.rho) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
+    literal = functional_dissimilarity(vectors, wanted, literal=True)
+    assert literal.fd == pytest.approx(np.linalg.norm(1 - 2 * wanted) / 4, abs=1e-6)
+    assert literal.rho == right.rho
+
+
+def test_noise_deceives_fd_and_not_rho():
+    rng = np.random.default_rng(1)
+    sequences = [rng.integers(0, 17, rng.integers(5, 25)).tolist() for _ in range(200)]
+    edits = edit_distances(sequences)
+    noise = functional_dissimilarity(rng.normal(size=(200, 256)).astype(np.float32), edits)
+    bag = np.array([np.bincount(one, minlength=17) for one in sequences], np.float32)
+    counts = functional_dissimilarity(bag, edits)
+    assert abs(noise.rho) < 0.05 < counts.rho
+    assert noise.fd < counts.fd
+
+
+def test_equal_vectors_are_no_fault():
+    found = functional_dissimilarity(np.ones((3, 2), np.float32), edit_distances([[1], [2], [1]]))
+    assert (found.rho, found.fd) == (0, pytest.approx(2 / 3, abs=0.4))
+
+
+TEXTS = toy_lines(30)[0]
+
+
+def test_words_are_weighed_as_everywhere():
+    # That of scikit-learn adds 1 to the logarithm, which its smooth variant then needs.
+    texts, _ = read_words(TEXTS)
+    found = word_vectors(texts)
+    counts = (
+        TfidfVectorizer(token_pattern=r"\S+", lowercase=False, use_idf=False, norm=None).fit_transform(TEXTS).toarray()
+    )
+    weighed = counts * np.log(len(TEXTS) / (counts > 0).sum(0))
+    weighed /= np.linalg.norm(weighed, axis=1, keepdims=True)
+    np.testing.assert_allclose(found @ found.T - np.diag((found**2).sum(1)),
+                               weighed @ weighed.T - np.diag((weighed**2).sum(1)), atol=1e-6)  # fmt: skip
+    assert found.shape[1] == ((counts > 0).sum(0) > 1).sum()
+
+
+def test_a_word_of_all_texts_says_nothing():
+    texts, _ = read_words(["a", "a"])
+    assert word_vectors(texts).tolist() == [[0], [0]]
+
+
+def test_noise_is_as_the_seed_says():
+    assert np.array_equal(random_vectors(3, 4, 1), random_vectors(3, 4, 1))
+    assert not np.array_equal(random_vectors(3, 4, 1), random_vectors(3, 4, 2))
+
+
+def test_the_untrained_encoder_is_that_of_the_seed():
+    model = random_syntax_model(1)
+    texts, words = read_words(TEXTS)
+    found = untrained_vectors(model.in_pieces(texts, words), model.shape, 1)
+    assert np.array_equal(found, model.encode_texts(texts, words))
+    assert not np.array_equal(found, untrained_vectors(model.in_pieces(texts, words), model.shape, 2))
+
+
+def test_tags_are_counted():
+    found = tag_vectors([[1, 1, 16], []])
+    assert found.shape == (2, 17)
+    assert found[0, [1, 16]].tolist() == [2, 1]
+    assert found.sum() == pytest.approx(3)
+
+
+SENTENCES = toy_sentences("en", 120, 1)
+LINES = [" ".join(form for form, _ in one.tokens).encode() for one in SENTENCES]
+TAGS = [[UPOS.index(tag) for tag in one.tags] for one in SENTENCES]
+
+
+def test_it_is_measured_beside_what_cannot_know():
+    found = syntax_quality(random_syntax_model(), LINES, TAGS)
+    assert (found.sentences, found.compared, found.literal) == (120, 120, False)
+    assert found.groups == 4
+    assert list(found.vectors) == ["model", "words", "untrained", "random", "tags"]
+    # Their counts tell these sentences apart.
+    assert found.vectors["tags"].nearest_1 == 1
+    assert found.vectors["tags"].rho > 0.9
+    assert abs(found.vectors["random"].rho) < 0.1
+    assert found.vectors["random"].nearest_5 == pytest.approx(found.chance, abs=0.1)
+    assert found == syntax_quality(random_syntax_model(), LINES, TAGS)
+    # The seed of the model is that of the untrained one.
+    assert found.vectors["untrained"] == found.vectors["model"]
+
+
+def test_equal_sentences_count_once():
+    found = syntax_quality(random_syntax_model(), [*LINES, *LINES], [*TAGS, *TAGS])
+    assert found == syntax_quality(random_syntax_model(), LINES, TAGS)
+
+
+def test_the_definition_of_the_paper_can_be_had():
+    plain, literal = (syntax_quality(random_syntax_model(), LINES, TAGS, literal=one) for one in (False, True))
+    assert literal.vectors["tags"].fd > plain.vectors["tags"].fd
+    assert literal.vectors["tags"].rho == plain.vectors["tags"].rho
+
+
+def test_phrases_of_a_sentence_are_no_neighbours():
+    origins = np.zeros(len(LINES), np.int64)
+    origins[0] = 1
+    found = syntax_quality(random_syntax_model(), LINES, TAGS, origins=origins)
+    assert found.vectors["tags"].nearest_1 != 1
+
+
+def test_distances_need_no_groups():
+    few = LINES[:5], TAGS[:5]
+    found = syntax_distances(random_syntax_model(), *few)
+    assert list(found) == ["model", "words", "untrained", "random", "tags"]
+    literal = syntax_distances(random_syntax_model(), *few, literal=True)
+    assert literal["tags"].rho == found["tags"].rho > 0.5
+    assert literal["tags"].fd != found["tags"].fd
+    whole = syntax_quality(random_syntax_model(), LINES, TAGS).vectors
+    same = syntax_distances(random_syntax_model(), LINES, TAGS)
+    assert {name: one.rho for name, one in same.items()} == {name: one.rho for name, one in whole.items()}
+
+
+def test_without_groups_there_is_nothing_to_measure():
+    with pytest.raises(ValueError, match="no six different sentences"):
+        syntax_quality(random_syntax_model(), LINES[:1] * 9, TAGS[:1] * 9)
