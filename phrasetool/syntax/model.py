@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.fit import ModelFit, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
@@ -46,7 +47,8 @@ class SyntaxModel(SavedModel):
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the number of pieces or target languages, or the shape or type of an array, differs from `shape`.
+        ValueError: the number of pieces or target languages, or the shape or type of an array, differs from `shape`;
+            or a parameter is not finite.
     """
 
     name = "syntax"
@@ -65,9 +67,7 @@ class SyntaxModel(SavedModel):
         if len(pieces) != shape.pieces or known.shape != (shape.pieces,) or len(self.targets) != shape.languages:
             actual = f"{len(pieces)} pieces and {len(self.targets)} target languages"
             raise ValueError(f"{actual}, expected {shape.pieces} and {shape.languages}")
-        for name, size in shape.array_shapes().items():
-            if arrays[name].shape != size or arrays[name].dtype != np.float32:
-                raise ValueError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}, expected {size}")
+        check_arrays(arrays, shape.array_shapes())
         self.arrays = {name: arrays[name] for name in shape.array_shapes()}
         self.known: Mask = known.astype(np.bool_)
         self.training = dict(training or {})

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
 from phrasetool.models.saved_model import SavedModel, model_identity
@@ -37,7 +38,8 @@ class TaggerModel(SavedModel):
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the number of tags, or the shape or type of an array, does not agree with `shape`.
+        ValueError: the number of tags, or the shape or type of an array, does not agree with `shape`; or a parameter is
+            not finite.
     """
 
     name = "tagger"
@@ -49,9 +51,7 @@ class TaggerModel(SavedModel):
         self.languages, self.tags, self.shape = tuple(languages), tuple(tags), shape
         if self.tags[: len(UPOS)] != UPOS or len(self.tags) != shape.tags:
             raise ValueError(f"{len(self.tags)} tags, expected {shape.tags}, the {len(UPOS)} universal ones first")
-        for name, size in shape.array_shapes().items():
-            if arrays[name].shape != size or arrays[name].dtype != np.float32:
-                raise ValueError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}, expected {size}")
+        check_arrays(arrays, shape.array_shapes())
         self.arrays = {name: arrays[name] for name in shape.array_shapes()}
         self.training = dict(training or {})
 

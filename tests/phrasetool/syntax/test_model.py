@@ -82,7 +82,7 @@ def test_parts_that_do_not_fit_are_refused(tmp_path):
 
     with pytest.raises(ModelError, match="330 pieces and 2 target languages, expected 330 and 3"):
         SyntaxModel.load(changed(languages=3))
-    with pytest.raises(ModelError, match=r"encoder\.0\.weight_ih_l0 is float32 of shape"):
+    with pytest.raises(ModelError, match=r"encoder\.0\.weight_ih_l0 is float32"):
         SyntaxModel.load(changed(units=4))
     with pytest.raises(ModelError, match=r"config\.json does not describe a syntactic encoder"):
         SyntaxModel.load(changed(units=0))
@@ -114,15 +114,15 @@ def test_nothing_is_said_of_nothing():
     assert finding(syntax_fit(random_syntax_model(), [], [])) is None
 
 
-LINES = [line.encode() for side in toy_lines(20) for line in side]
+TEXTS = [line.encode() for side in toy_lines(20) for line in side]
 
 
 def test_the_nearest_are_those_of_the_greatest_cosine():
     model = random_syntax_model()
-    found, searched = nearest_by_syntax(model, LINES[3], *read_words([*LINES, LINES[3], LINES[5]]), 4)
-    assert searched == len(set(LINES))
-    others = [line for line in dict.fromkeys(LINES) if line != LINES[3]]
-    cosines = model.cosines([LINES[3]] * len(others), others)
+    found, searched = nearest_by_syntax(model, TEXTS[3], *read_words([*TEXTS, TEXTS[3], TEXTS[5]]), 4)
+    assert searched == len(set(TEXTS))
+    others = [line for line in dict.fromkeys(TEXTS) if line != TEXTS[3]]
+    cosines = model.cosines([TEXTS[3]] * len(others), others)
     order = np.argsort(-cosines, kind="stable")[:4]
     assert [text for text, _ in found] == [others[number] for number in order]
     np.testing.assert_allclose([cosine for _, cosine in found], cosines[order], atol=1e-6)
