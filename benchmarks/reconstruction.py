@@ -34,13 +34,12 @@ from figures import DOCS, STYLE
 from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.texts import read_texts
-from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
+from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
+from phrasetool.autoencoder.training import AutoencoderTrainer
 from phrasetool.nn.device import choose_device
 from phrasetool.phrases import Phrases
 from phrasetool.train.data import frequent_words, in_vocabulary
 from phrasetool.train.run import CHECKPOINT
-from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
-from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer
 from phrasetool.vocabulary import Vocabulary
 
 mpl.use("svg")

@@ -39,10 +39,9 @@ FLOORS = {
         ["errors", "phrases", "options", "pipeline", "text_splitting", "watch"], ["cluster", "disk"],
         ["kernels"],
         ["vocabulary", "unique_phrases", "random_words", "ranking", "phrase_probabilities"], ["augment", "pivot"],
-        ["embeddings"], ["nn"], ["encoders"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
-        ["models"], ["train"], ["phrase_encoder"], ["training"], ["tagger"], ["syntax"],
+        ["embeddings"], ["nn"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
+        ["models"], ["train"], ["autoencoder"], ["phrase_encoder"], ["training"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],
-        ["reconstruction"], ["sentence_neighbours", "reconstruction_quality"],
         ["experiments"], ["library"], ["__main__"],
     ],
     "moses_compat": [

@@ -47,7 +47,7 @@ _ALL = (
         "syntax", "Train a syntactic encoder on bitexts and a tagger.",
     ),
     ModelFamily(
-        "autoencoder", "an autoencoder of one language", "phrasetool.models.autoencoder:AutoencoderModel",
+        "autoencoder", "an autoencoder of one language", "phrasetool.autoencoder.model:AutoencoderModel",
         "autoencoder", "Train an autoencoder of sentences on text.",
     ),
     ModelFamily(

@@ -26,7 +26,7 @@ from phrasetool.train.data import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.encoder import EncoderParameters
     from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.train.data import PhrasePairs

@@ -4,5 +4,5 @@
 `training` (which need torch) train the encoder, `settings` holds its dimensions and hyper-parameters, `model` encodes
 texts and scores tag sequences with a saved encoder, and `evaluation` measures how well vectors separate syntax.
 
-Public objects: `SyntaxSettings`, `SyntaxModel`, `SyntaxModel.load`, `train_syntax`, `syntax_quality`.
+Public objects: `SyntaxSettings`, `SyntaxModel`, `train_syntax`, `syntax_quality`.
 """

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.fit import ModelFit, measure_fit
-from phrasetool.models.saved_model import SavedModel, model_identity
+from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
 from phrasetool.phrases import FloatArray, Mask, Phrases
 from phrasetool.sentences import read_words
 from phrasetool.syntax.inference import SyntaxVectors, TagLikelihood, unit_vectors

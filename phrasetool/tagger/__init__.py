@@ -4,5 +4,5 @@
 `settings` holds its dimensions and hyper-parameters, `model` tags words with a saved tagger and measures its accuracy,
 and `tag_support` tests whether pairs of tag sequences occur in a bitext.
 
-Public objects: `TaggedSentence`, `TaggerSettings`, `TaggerModel`, `TaggerModel.load`, `train_tagger`, `TagSupport`.
+Public objects: `TaggedSentence`, `TaggerSettings`, `TaggerModel`, `train_tagger`, `TagSupport`.
 """

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.parameter_checks import check_arrays
 from phrasetool.errors import ModelError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
-from phrasetool.models.saved_model import SavedModel, model_identity
+from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
 from phrasetool.phrases import FloatArray, Int32Array, Phrases
 from phrasetool.tagger.data import JOINT, UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
 from phrasetool.tagger.settings import TaggerShape

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.autoencoder.model import AutoencoderModel
 from tests.cli.conftest import SENTENCES
 from tests.commands import run_inside, write
 
@@ -17,8 +17,8 @@ def naive(model, sentence, sentences):
     """Cosines one by one, in double precision."""
     import numpy as np
 
+    from phrasetool.autoencoder.inference import encode_texts
     from phrasetool.phrases import Phrases
-    from phrasetool.reconstruction import encode_texts
 
     def vector(line):
         words = model.vocabulary.words

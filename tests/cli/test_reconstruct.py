@@ -4,7 +4,7 @@ import re
 import pytest
 import sacrebleu
 
-from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.autoencoder.model import AutoencoderModel
 from tests.cli.conftest import SENTENCES
 from tests.commands import read, run_inside, write
 

@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.autoencoder.model import AutoencoderModel
 from tests.commands import run_inside, write
 
 FAST = ("--word-units", "8", "--hidden", "16", "--epochs", "2", "--threads", "1")

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.phrase_encoder.model import BilingualModel
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write

@@ -131,7 +131,7 @@ def _show(lines: list[str], json_file: str | None) -> None:
 
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.models.saved_model import load_model
     from phrasetool.pair_classifier.model import ParallelModel
     from phrasetool.phrase_encoder.model import BilingualModel

@@ -15,7 +15,7 @@ from phrasetool_cli.options import default_model, device_option, engine_options,
 from phrasetool_cli.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.syntax.model import SyntaxModel
@@ -136,20 +136,20 @@ def _show(tables: _Shown, json_file: str | None) -> None:
 def nearest_sentences(
     folder: str, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
 ) -> tuple[dict[str, Any], _Shown]:
-    """Search the sentences of a file; what was found for programs and for people.
+    """Search the sentences of a file; return the result as a document and as a list to show.
 
     Args:
-        folder: of an autoencoder or an encoder of syntax.
-        text: a sentence.
-        file: with a sentence a line.
-        count: how many to list.
-        device, threads: where an autoencoder reads.
-        quiet: no progress.
+        folder: folder of an autoencoder or a syntactic encoder.
+        text: the sentence.
+        file: file with one sentence per line.
+        count: maximum number of sentences to list.
+        device, threads: device and number of threads of an autoencoder.
+        quiet: whether progress is not reported.
 
     Raises:
-        PhraseToolError: the model or the file cannot be read, or nothing is known of the sentence.
+        PhraseToolError: the model or the file cannot be read, or the model knows no word of the sentence.
     """
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.models.saved_model import read_model_config
     from phrasetool.syntax.model import SyntaxModel
 
@@ -159,29 +159,25 @@ def nearest_sentences(
 
 
 def _by_syntax(model: SyntaxModel, text: bytes, file: str, count: int, quiet: bool) -> tuple[dict[str, Any], _Shown]:
-    """By the vectors of an encoder of syntax."""
+    """Search by the vectors of a syntactic encoder."""
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.syntax.model import nearest_by_syntax
 
     with TableProgress("read sentences", 0, quiet) as reading:
         sentences, symbols = read_texts(file, reading)
-    near, searched = nearest_by_syntax(model, text, sentences, symbols.words, count)
-    found = [Neighbour(*one) for one in near]
-    told = {"sentence": shown_text(text), "searched": searched, "nearest": as_dicts(found, "sentence")}
-    return told, {f"nearest of {searched:,} sentences": found}
+    return _listed(text, *nearest_by_syntax(model, text, sentences, symbols.words, count))
 
 
 def _by_meaning(
     model: AutoencoderModel, text: bytes, file: str, count: int, device: str, threads: int, quiet: bool
 ) -> tuple[dict[str, Any], _Shown]:
-    """Search the sentences of a file."""
+    """Search by the vectors of an autoencoder."""
     import torch
 
     from moses_compat.corpora.texts import read_texts
+    from phrasetool.autoencoder.inference import NearestSentences, sentence_words
     from phrasetool.nn.device import choose_device
     from phrasetool.nn.positions import LONGEST
-    from phrasetool.sentence_neighbours import NearestSentences, sentence_words
     from phrasetool.unique_phrases import distinct_phrases
 
     place = choose_device(device)
@@ -195,9 +191,16 @@ def _by_meaning(
     sentences = distinct_phrases(sentences)[1]
     with ItemProgress("encode", len(sentences), "sentence", quiet) as progress:
         index = NearestSentences(model, sentences, symbols.words, place, progress.tick)
-    found = index.nearest(sentence, count)
-    told = {"sentence": shown_text(text), "searched": len(sentences), "nearest": as_dicts(found, "sentence")}
-    return told, {f"nearest of {len(sentences):,} sentences": found}
+    return _listed(text, index.nearest(sentence, count), len(sentences))
+
+
+def _listed(text: bytes, nearest: list[tuple[bytes, float]], searched: int) -> tuple[dict[str, Any], _Shown]:
+    """Return the nearest of the sentences that were searched, as a document and as a list to show."""
+    from phrasetool.phrase_encoder.neighbours import Neighbour
+
+    neighbours = [Neighbour(*one) for one in nearest]
+    document = {"sentence": shown_text(text), "searched": searched, "nearest": as_dicts(neighbours, "sentence")}
+    return document, {f"nearest of {searched:,} sentences": neighbours}
 
 
 # What stands for the end of a sentence.

@@ -14,10 +14,9 @@ from phrasetool_cli.options import default_model, device_option, engine_options,
 from phrasetool_cli.progress import ItemProgress, TableProgress
 
 if TYPE_CHECKING:
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.inference import ReconstructedLines, ReconstructionQuality
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrases import Phrases
-    from phrasetool.reconstruction import ReconstructedLines
-    from phrasetool.reconstruction_quality import ReconstructionQuality
     from phrasetool.smt.corpus.symbols import Symbols
 
 _EXAMPLE = """\b
@@ -61,9 +60,9 @@ def command(
 
     from moses_compat.corpora.texts import read_texts
     from moses_compat.files.streams import Output
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.inference import reconstruct_lines
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.nn.device import choose_device
-    from phrasetool.reconstruction import reconstruct_lines
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
@@ -101,7 +100,7 @@ def _check_lengths(path: str, texts: Phrases) -> None:
 def _figures(
     model: AutoencoderModel, texts: Phrases, symbols: Symbols, found: ReconstructedLines, by_length: bool
 ) -> dict[str, Any]:
-    from phrasetool.reconstruction_quality import quality_by_length, reconstruction_quality
+    from phrasetool.autoencoder.inference import quality_by_length, reconstruction_quality
 
     # Bytes that are not UTF-8 stay distinct characters.
     wanted = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool.autoencoder.settings import AutoencoderSettings
 from phrasetool.errors import DataError
-from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool_cli.command import sections
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
-    from phrasetool.models.autoencoder import AutoencoderModel
-    from phrasetool.training.autoencoder.autoencoder_trainer import EpochReport
+    from phrasetool.autoencoder.model import AutoencoderModel
+    from phrasetool.autoencoder.training import EpochReport
 
 
 _EXAMPLE = """\b
@@ -52,8 +52,8 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
     import torch
 
     from moses_compat.corpora.texts import read_texts
-    from phrasetool.training.autoencoder.autoencoder_trainer import train_autoencoder
-    from phrasetool.training.autoencoder.training_texts import training_texts
+    from phrasetool.autoencoder.settings import AutoencoderSettings
+    from phrasetool.autoencoder.training import train_autoencoder, training_texts
     from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
     watch = TerminalWatch(run.quiet)

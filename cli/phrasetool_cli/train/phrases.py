@@ -211,7 +211,7 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     """
     from moses_compat.corpora.texts import unescaped_sentences
     from moses_compat.files.byte_stream import open_bytes
-    from phrasetool.models.autoencoder import AutoencoderModel
+    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.start import Start, prescribed_settings
 
     given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}

@@ -6,7 +6,7 @@ from phrasetool.library.models import PhraseModel, load_model
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import KINDS, random_encoder
-from tests.phrasetool.models.test_autoencoder import make
+from tests.phrasetool.autoencoder.test_model import make
 
 SOURCES, TARGETS = ["das haus", "haus", "nicht", ""], ["the house", "house", "not", "green is"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.disk.staged_folder import staged
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.saved_model import load_model, model_identity
 from phrasetool.phrase_encoder.kinds import MeanMax, Rae
 from phrasetool.phrase_encoder.model import BilingualModel

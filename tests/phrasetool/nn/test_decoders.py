@@ -1,8 +1,8 @@
 import torch
 
-from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
+from phrasetool.autoencoder.network import Autoencoder
 from phrasetool.phrases import Phrases
-from tests.phrasetool.encoders.autoencoders.small_architectures import (
+from tests.phrasetool.autoencoder.small_autoencoders import (
     architecture,
     arrays_of,
     every_architecture,

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.errors import ModelError
-from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.saved_model import load_model
 from phrasetool.phrases import Phrases
 from phrasetool.translator.decoding import translate

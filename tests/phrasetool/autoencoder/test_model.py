@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES, TextArchitecture
+from phrasetool.autoencoder.inference import encode_texts
+from phrasetool.autoencoder.model import AutoencoderModel
+from phrasetool.autoencoder.settings import ARCHITECTURES, TextArchitecture
 from phrasetool.errors import ModelError
-from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.models.saved_model import load_model
 from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.phrases import Phrases
-from phrasetool.reconstruction import encode_texts
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [b"<unk>", b"a", b"b", b"'s", b"c"]

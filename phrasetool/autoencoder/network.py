@@ -1,8 +1,8 @@
-"""Text autoencoders (see `text_architecture`): texts -> vectors -> texts, trained by cross-entropy.
+"""The autoencoder network (see `settings` for its architectures): texts -> vectors -> texts, trained by cross-entropy.
 
-The encoder reads x_1 .. x_N and the end of the sequence; the decoder is given the beginning of the sequence and
-x_1 .. x_N, and is to say w_1 .. w_N and the end.  x_t is the word's vector, the same for both, with the sinusoidal
-position t added for self-attention; the vector of the beginning is learned and has no position.
+The encoder reads x_1 .. x_N and the end of the sequence; the decoder reads the beginning of the sequence and
+x_1 .. x_N, and predicts w_1 .. w_N and the end.  x_t is the word's vector, shared by both, with the sinusoidal
+position t added for self-attention; the vector of the beginning is learnt and has no position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.encoders.autoencoders.architecture import TextArchitecture
+from phrasetool.autoencoder.settings import TextArchitecture
 from phrasetool.nn.decoders import AttentionDecoder, Decoder, Gate, LstmDecoder
 from phrasetool.nn.layers import (
     POOLINGS,
@@ -31,8 +31,8 @@ from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 
-def most_words(lengths: Int64Array) -> Int64Array:
-    """How many words a reconstruction may have: 1.5 times those of the text, rounded down; its end does not count."""
+def max_output_lengths(lengths: Int64Array) -> Int64Array:
+    """Return the maximum lengths of reconstructions: 1.5 times those of the texts, rounded down, without the end."""
     return lengths * 3 // 2
 
 
@@ -40,11 +40,11 @@ class Autoencoder(nn.Module):
     """A text autoencoder.
 
     Args:
-        architecture: which, and its dimensions.
-        arrays: initial values, as `TextArchitecture.initial` makes them.
-        dropout: share of components dropped in training: of the inputs of encoder and decoder, of what each of their
-            layers gives.
-        precision: of the products with the matrix of the output, in training; see `softmax_cross_entropy`.
+        architecture: architecture and dimensions.
+        arrays: initial values, see `TextArchitecture.initial`.
+        dropout: share of components dropped in training from the inputs of encoder and decoder and from the outputs of
+            their layers.
+        precision: precision of the products with the output matrix in training; see `softmax_cross_entropy`.
     """
 
     positions: Tensor
@@ -73,8 +73,8 @@ class Autoencoder(nn.Module):
         else:
             self.encoder = AttentionBlock(_of(arrays, "encoder"), heads, self.dropout)
             self.decoder = AttentionDecoder(_of(arrays, "decoder"), heads, self.dropout, causal=True)
-            places = torch.from_numpy(positions(most_words(np.array([LONGEST]))[0] + 1, w))
-            self.register_buffer("positions", places, persistent=False)
+            encodings = torch.from_numpy(positions(max_output_lengths(np.array([LONGEST]))[0] + 1, w))
+            self.register_buffer("positions", encodings, persistent=False)
         self.gates = nn.ModuleDict(
             {
                 name: Gate(*(values[f"gates.{name}.{part}"] for part in ("pooled", "hidden", "bias")))
@@ -85,16 +85,16 @@ class Autoencoder(nn.Module):
             self.gated_gain, self.gated_bias = nn.Parameter(values["gated_gain"]), nn.Parameter(values["gated_bias"])
 
     def seed_dropout(self, seed: int) -> None:
-        """Make what dropout draws from here on a matter of this seed alone."""
+        """Set the seed of the dropout masks of the following calls."""
         self.dropout.seed(seed)
 
     def numpy(self) -> dict[str, FloatArray]:
-        """The current values."""
+        """Return the current parameters by name."""
         values = {name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()}
         return {name: values[name] for name in self.architecture.shapes(self.end)}
 
     def encode(self, phrases: Phrases) -> Tensor:
-        """Vectors of B texts, shape (B, n).
+        """Return the vectors of B texts, shape (B, n).
 
         Raises:
             ValueError: a text has more words than `LONGEST`.
@@ -103,7 +103,7 @@ class Autoencoder(nn.Module):
         return batch.restored(self._encode(batch, functional.embedding(batch.words, self.words)))
 
     def loss(self, phrases: Phrases) -> tuple[Tensor, int]:
-        """Sum of the cross-entropies of all words and ends (Eq. 23), and how many there are.
+        """Return the sum of the cross-entropies of all words and ends (Eq. 23), and their number.
 
         Raises:
             ValueError: a text has more words than `LONGEST`.
@@ -120,27 +120,27 @@ class Autoencoder(nn.Module):
         pooled, start = self._parts(vectors)
         decoded = self._decoder.all_steps(self.dropout(joined_groups(inputs)), start, groups)
         hidden = self._gated(self._dropped(decoded), pooled, groups)
-        wanted = [functional.pad(part, (0, 1), value=self.end) for part in split_groups(batch.words, batch.groups)]
-        targets = torch.cat([part.flatten() for part in wanted])
+        padded = [functional.pad(part, (0, 1), value=self.end) for part in split_groups(batch.words, batch.groups)]
+        targets = torch.cat([part.flatten() for part in padded])
         loss = softmax_cross_entropy(hidden, self.output, self.output_bias, targets, self.precision)
         return loss, len(targets)
 
     @torch.no_grad()
-    def reconstruct(self, vectors: Tensor, most: Int64Array) -> Phrases:
-        """Write B texts from their vectors, greedily: at every step the most probable word, till the end is.
+    def reconstruct(self, vectors: Tensor, maxima: Int64Array) -> Phrases:
+        """Decode B texts from their vectors greedily: the most probable word at every step, until the end.
 
         Args:
-            vectors: what `encode` gave, shape (B, n).
-            most: words a text may have at most, shape (B,).
+            vectors: result of `encode`, shape (B, n).
+            maxima: maximum number of words of each text, shape (B,).
         """
-        steps = int(most.max(initial=0))
+        steps = int(maxima.max(initial=0))
         pooled, start = self._parts(vectors)
         fixed = {name: cast(Gate, self.gates[name]).from_pooled(pooled[name]) for name in pooled}
         state = self._decoder.begin(start, steps)
-        limits = torch.from_numpy(most).to(vectors.device)
-        ended = torch.zeros(len(most), dtype=torch.bool, device=vectors.device)
-        inputs = self.words[-1].expand(len(most), -1)
-        written = []
+        limits = torch.from_numpy(maxima).to(vectors.device)
+        ended = torch.zeros(len(maxima), dtype=torch.bool, device=vectors.device)
+        inputs = self.words[-1].expand(len(maxima), -1)
+        decoded = []
         for t in range(steps):
             ended |= limits <= t
             if ended.all():
@@ -149,13 +149,13 @@ class Autoencoder(nn.Module):
             words = functional.linear(hidden, self.output, self.output_bias).argmax(1)
             ended |= words == self.end
             words = words.masked_fill(ended, self.end)
-            written.append(words)
+            decoded.append(words)
             inputs = functional.embedding(words, self.words)
             if not self.architecture.recurrent:
                 inputs = inputs + self.positions[t]
-        if not written:
-            return Phrases.from_lists([[] for _ in most])
-        matrix = torch.stack(written, 1).cpu().numpy().astype(np.int32)
+        if not decoded:
+            return Phrases.from_lists([[] for _ in maxima])
+        matrix = torch.stack(decoded, 1).cpu().numpy().astype(np.int32)
         kept = matrix != self.end
         return Phrases(np.concatenate([np.zeros(1, np.int64), np.cumsum(kept.sum(1))]), matrix[kept])
 
@@ -164,11 +164,11 @@ class Autoencoder(nn.Module):
         return cast(Decoder, self.decoder)
 
     def _dropped(self, hidden: Tensor) -> Tensor:
-        """Dropout of what an LSTM gives; a block of self-attention has its own."""
+        """Apply dropout to the outputs of an LSTM; a block of self-attention has its own."""
         return self.dropout(hidden) if self.architecture.recurrent else hidden
 
     def _encode(self, batch: LengthGroups, words: Tensor) -> Tensor:
-        """Vectors of the sorted texts; `words` are the vectors of theirs, shape (T, w)."""
+        """Return the vectors of the sorted texts, given the vectors of their words, shape (T, w)."""
         inputs = []
         for part in split_groups(words, batch.groups):
             with_end = torch.cat([part, self.words[self.end].expand(len(part), 1, -1)], 1)
@@ -180,20 +180,20 @@ class Autoencoder(nn.Module):
         if not self.architecture.recurrent:
             hidden = self.encoder(rows, groups)
             return torch.cat([POOLINGS[name](hidden, groups) for name in self.architecture.pooled], 1)
-        found = [self.encoder(part) for part in split_groups(rows, groups)]
-        hidden = self.dropout(joined_groups([outputs for outputs, _ in found]))
-        # The last states, (directions, texts, m / 2) each: the directions side by side, the output, then the cell.
-        last = [torch.cat([*output, *cell], 1) for _, (output, cell) in found]
+        encoded = [self.encoder(part) for part in split_groups(rows, groups)]
+        hidden = self.dropout(joined_groups([outputs for outputs, _ in encoded]))
+        # The last states, of shape (directions, texts, m / 2), are concatenated: outputs first, then cells.
+        last = [torch.cat([*output, *cell], 1) for _, (output, cell) in encoded]
         return torch.cat([*(POOLINGS[name](hidden, groups) for name in self.architecture.pooled), torch.cat(last)], 1)
 
     def _parts(self, vectors: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """The pooled vectors by name, each of shape (B, m), and what starts the decoder, shape (B, 0) or (B, 2 m)."""
+        """Return pooled vectors by name, of shape (B, m), and the decoder's initial state, shape (B, 0) or (B, 2 m)."""
         m, names = self.architecture.hidden, self.architecture.pooled
         pooled = {name: vectors[:, i * m : (i + 1) * m] for i, name in enumerate(names)}
         return pooled, vectors[:, len(names) * m :]
 
     def _gated(self, hidden: Tensor, pooled: dict[str, Tensor], groups: list[tuple[int, int]]) -> Tensor:
-        """Eq. 19-21 at all steps, shape (T, m); without gates the hidden vectors as they are."""
+        """Compute Eq. 19-21 at all steps, shape (T, m); without gates, return the hidden vectors unchanged."""
         if not pooled:
             return hidden
         total = hidden
@@ -208,7 +208,7 @@ class Autoencoder(nn.Module):
         return layer_norm(total, self.gated_gain, self.gated_bias)
 
     def _gated_step(self, hidden: Tensor, pooled: dict[str, Tensor], fixed: dict[str, Tensor]) -> Tensor:
-        """Eq. 19-21 at one step, shape (B, m)."""
+        """Compute Eq. 19-21 at one step, shape (B, m)."""
         if not pooled:
             return hidden
         total = hidden
@@ -219,5 +219,5 @@ class Autoencoder(nn.Module):
 
 
 def _of(arrays: Mapping[str, FloatArray], half: str) -> dict[str, FloatArray]:
-    """The arrays of `encoder` or `decoder` by the last part of their names."""
+    """Return the arrays of `encoder` or `decoder` by the last part of their names."""
     return {name.rpartition(".")[2]: array for name, array in arrays.items() if name.startswith(f"{half}.")}

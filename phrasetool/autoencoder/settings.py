@@ -1,7 +1,8 @@
-"""The five text autoencoders of Zhang, Wu, Li and Zhang ("Gated Mean-Max Autoencoder for Paragraph Representations").
+"""Architectures and dimensions of text autoencoders, and hyper-parameters of their training.
 
-Their encoders and decoders are of self-attention or of LSTMs; what the encoder gives is pooled into the vector of the
-text, and at every step of the decoder a gate lets each pooled vector in, component by component (Eq. 19-21):
+The five architectures of Zhang, Wu, Li and Zhang have encoders and decoders of self-attention or of LSTMs.  The output
+of the encoder is pooled into the vector of the text, and at every step of the decoder a gate admits each pooled vector,
+component by component (Eq. 19-21):
 
     architecture     encoder, decoder   pooled      the decoder's state   size of the vector
     mean-max         self-attention     max, mean   -                     2 m
@@ -10,18 +11,23 @@ text, and at every step of the decoder a gate lets each pooled vector in, compon
     lstm-mean-max    LSTM               max, mean   starts from the text  4 m   (the paper's "gated mean-max RAE")
     lstm             LSTM               -           starts from the text  2 m   (the paper's "RAE")
 
-m hidden units.  An LSTM encoder reads in both directions with m / 2 units each, so that what is pooled has the same
-size; the last states of both directions, side by side, start the decoder's LSTM of m units: its output and its cell.
-The vector of a text is all that its decoder is told.
+m is the number of hidden units.  An LSTM encoder reads in both directions with m / 2 units each, so that pooled vectors
+have the same size; the concatenated last states of both directions initialise the output and the cell of the decoder's
+LSTM of m units.  The decoder's only information about a text is its vector.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from phrasetool.nn.device import PRECISIONS
+from phrasetool.nn.positions import LONGEST
+from phrasetool.options import option, seed_option
 from phrasetool.phrases import FloatArray
+from phrasetool.train.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)
@@ -42,14 +48,14 @@ ARCHITECTURES = tuple(_KINDS)
 
 @dataclass(frozen=True)
 class TextArchitecture:
-    """Which autoencoder, and its dimensions.
+    """Architecture of an autoencoder, and its dimensions.
 
     Attributes:
         name: one of `ARCHITECTURES`.
         word_units: w, size of a word vector.
-        hidden: m.
-        heads: h; only self-attention has heads.
-        feed_forward: d, units of the feed-forward layers, which only self-attention has.
+        hidden: m, number of hidden units.
+        heads: h, attention heads; unused by LSTMs.
+        feed_forward: d, units of the feed-forward layers; unused by LSTMs.
 
     Raises:
         ValueError: an unknown name, a size that is not positive, heads that do not divide m, or an LSTM with an odd m.
@@ -82,7 +88,7 @@ class TextArchitecture:
 
     @property
     def pooled(self) -> tuple[str, ...]:
-        """Which pooled vectors there are, in the order in which they stand in the vector of a text."""
+        """Names of the pooled vectors, in their order in the vector of a text."""
         return _KINDS[self.name].pooled
 
     @property
@@ -91,10 +97,10 @@ class TextArchitecture:
         return (len(self.pooled) + 2 * self.recurrent) * self.hidden
 
     def shapes(self, vocabulary_size: int) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every array.
+        """Name -> shape of every array.
 
-        `words` has a row per word, then one for the end of the sequence and one for its beginning; `output` has no
-        beginning.  Names ending in `gain` belong to layer norms.
+        `words` has a row per word, then one for the end of the sequence and one for its beginning; `output` has no row
+        for the beginning.  Names ending in `gain` belong to layer norms.
         """
         w, m, d = self.word_units, self.hidden, self.feed_forward
         shapes: dict[str, tuple[int, ...]] = {"words": (vocabulary_size + 2, w)}
@@ -119,12 +125,12 @@ class TextArchitecture:
         return {**shapes, "output": (vocabulary_size + 1, m), "output_bias": (vocabulary_size + 1,)}
 
     def initial(self, vocabulary_size: int, rng: np.random.Generator) -> dict[str, FloatArray]:
-        """Arrays to start from: matrices by Glorot and Bengio (2010), the paper's "Xavier", gains one, biases zero.
+        """Return initial arrays: matrices by Glorot and Bengio (2010), the paper's "Xavier", gains one, biases zero.
 
-        Word vectors start with a root mean square of 1, about that of the positions they are added to: by Glorot and
-        Bengio's rule, which would count the vocabulary as inputs, they would start fifty times smaller, drown in the
-        positions, and mean-max would take some four times as many updates to the same reconstruction.  The forget
-        gates of an LSTM start open, with a bias of one.
+        The initial root mean square of word vectors is 1, about that of the positions they are added to: by Glorot and
+        Bengio's rule, which would count the vocabulary as inputs, they would be fifty times smaller and negligible next
+        to the positions, and mean-max would take some four times as many updates to the same reconstruction.  The
+        initial bias of the forget gates of an LSTM is one.
         """
         arrays = {}
         for name, shape in self.shapes(vocabulary_size).items():
@@ -137,3 +143,58 @@ class TextArchitecture:
                 units = shape[0] // 4
                 arrays[name][units : 2 * units] = 1
         return arrays
+
+
+@dataclass(frozen=True)
+class AutoencoderSettings(DeclaredSettings):
+    """Hyper-parameters of an autoencoder; defaults for a CPU, in brackets the values of Zhang, Wu, Li and Zhang.
+
+    Attributes:
+        architecture: one of `ARCHITECTURES`.
+        word_units: w (512).
+        hidden: m (1024).
+        heads: h (8).
+        feed_forward: d; 0 for the number of hidden units.
+        dropout: share of components dropped (0.2).
+        learning_rate: initial step size of Adam (0.0002, constant); it falls to 0 linearly over the epochs.
+        batch_size: texts per update (32).
+        epochs: passes over the texts.
+        clip: maximum norm of the gradient (5).
+        min_count: words seen less often are treated as unknown.
+        vocabulary_size: maximum number of other words, the most frequent ones; 0 for all (25000 and 33090).
+        precision: float32, or bfloat16 for the products with the output matrix, which are most of the work: faster on
+            CPUs that support it.
+        max_length: texts with more words are left out.
+        seed: random seed.
+    """
+
+    kind: ClassVar[str] = "autoencoder"
+
+    architecture: str = option("mean-max", f"Which autoencoder: {', '.join(ARCHITECTURES)}.")
+    word_units: int = option(128, "Size of a word vector.")
+    hidden: int = option(256, "Hidden units.")
+    heads: int = option(4, "Attention heads; must divide the hidden units.")
+    feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.", ge=0)
+    dropout: float = option(0.2, "Share of components dropped in training.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Step size of Adam at first; it falls to 0 over the epochs.", gt=0)
+    batch_size: int = option(64, "Texts per update.", ge=1)
+    epochs: int = option(10, "Passes over the texts.", ge=1)
+    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    min_count: int = option(3, "Words seen less often are read as unknown.", ge=1)
+    vocabulary_size: int = option(0, "Keep so many of the most frequent words; 0: all.", ge=0)
+    max_length: int = option(LONGEST, "Leave out texts with more words.", ge=1, le=LONGEST)
+    precision: str = option(
+        "float32", "Of the products with the output's matrix: float32 or bfloat16.", choices=PRECISIONS
+    )
+    seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.shape
+
+    @property
+    def shape(self) -> TextArchitecture:
+        """Architecture and dimensions."""
+        return TextArchitecture(
+            self.architecture, self.word_units, self.hidden, self.heads, self.feed_forward or self.hidden
+        )

@@ -1,31 +1,69 @@
 """Train a text autoencoder.
 
-A batch has texts of one length or of a few that are close, since nothing is padded; which texts meet in a batch and in
-what order batches come is drawn anew for every epoch.  On a CPU a seed fixes the weights for a given number of threads
-(a matrix product may add up in another order with another number); on a GPU it does so as far as torch does.
+A batch has texts of one length or of a few similar lengths, since nothing is padded; the composition and the order of
+batches are drawn for every epoch.  On a CPU a seed fixes the weights for a given number of threads (with another number
+a matrix product may add up in another order); on a GPU it does so as far as torch does.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.encoders.autoencoders.autoencoder import Autoencoder
-from phrasetool.models.autoencoder import AutoencoderModel
+from phrasetool.autoencoder.model import AutoencoderModel
+from phrasetool.autoencoder.network import Autoencoder
+from phrasetool.autoencoder.settings import AutoencoderSettings
 from phrasetool.models.fit import FEWEST
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.train.checks import StartError, guessing
-from phrasetool.train.data import fingerprint, length_batches, text_parts
+from phrasetool.train.data import fingerprint, frequent_words, in_vocabulary, length_batches, text_parts
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.autoencoder.autoencoder_settings import AutoencoderSettings
 from phrasetool.vocabulary import Vocabulary
 
-# Texts that tell how well all are known.
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """Training texts of an autoencoder.
+
+    Attributes:
+        texts: texts as ids of the vocabulary.
+        vocabulary: the frequent words.
+        left_out: number of texts that were too long.
+        unknown: share of the running words that are not in the vocabulary.
+    """
+
+    texts: Phrases
+    vocabulary: Vocabulary
+    left_out: int
+    unknown: float
+
+
+def training_texts(texts: Phrases, words: Sequence[bytes], settings: AutoencoderSettings) -> TrainingTexts:
+    """Select the texts that are short enough, and build their vocabulary.
+
+    Args:
+        texts: texts as ids of `words`, none without words.
+        words: distinct words, unescaped.
+        settings: maximum length of a text, and limits of the vocabulary.
+
+    Raises:
+        ValueError: no text is short enough.
+    """
+    short = texts.select(texts.lengths <= settings.max_length)
+    if not len(short):
+        raise ValueError(f"no line has {settings.max_length} words or fewer")
+    vocabulary = frequent_words(short, words, settings.min_count, settings.vocabulary_size)
+    left_out, unknown = len(texts) - len(short), vocabulary.counts[0] / len(short.words)
+    return TrainingTexts(in_vocabulary(short, words, vocabulary), vocabulary, left_out, unknown)
+
+
+# Number of texts on which the trained network is compared with chance.
 _SAMPLE = 1000
 
 
@@ -34,9 +72,9 @@ class EpochReport:
     """One line of `training.jsonl`.
 
     Attributes:
-        epoch: from 1.
-        cross_entropy: mean of a word (or end) over the epoch, in nats, with dropout.
-        updates: done so far.
+        epoch: number of the epoch, from 1.
+        cross_entropy: mean per word (or end) over the epoch, in nats, with dropout.
+        updates: number of updates so far.
     """
 
     epoch: int
@@ -48,10 +86,10 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
     """Trains a text autoencoder.
 
     Args:
-        texts: what to learn from, in ids of the vocabulary; none without words or longer than the settings say.
-        vocabulary_size: V.
-        settings: how.
-        device: where; CPU by default.
+        texts: texts as ids of the vocabulary, none without words or longer than the settings allow.
+        vocabulary_size: number of words of the vocabulary.
+        settings: hyper-parameters.
+        device: device to train on; CPU by default.
     """
 
     def __init__(
@@ -68,7 +106,7 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
         self._vocabulary_size = vocabulary_size + 1
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean cross-entropy of a word."""
+        """Run one epoch; return the mean cross-entropy per word."""
         self.module.train()
         self.module.seed_dropout(int(rng.integers(2**63)))
         total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
@@ -79,7 +117,7 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
         return float(total) / (len(self.texts.words) + len(self.texts))
 
     def _update(self, batch: Int64Array, number: int) -> Tensor:
-        """One step of Adam; the sum of the cross-entropies."""
+        """Make one update; return the sum of the cross-entropies."""
         self.learnt.scale_rates(1 - self.share(number))
         loss, count = self.module.loss(self.texts.select(batch))
         self.learnt.step(loss / count, self.settings.clip)
@@ -89,14 +127,14 @@ class AutoencoderTrainer(EpochTrainer[EpochReport]):
         return EpochReport(self.epoch, loss, self.updates_done)
 
     def start_errors(self) -> dict[str, StartError]:
-        """The cross-entropy where every word is as probable as any other, which is about that of the start."""
+        """Return the cross-entropy of a uniform distribution over the words, about that before the first update."""
         return {"train": StartError.of(math.log(self._vocabulary_size))}
 
-    def fault(self) -> str | None:
-        """Why what was learnt is of no use: guessing is as good; None if it is not, or if the texts are too few.
+    def chance_level_reason(self) -> str | None:
+        """Return why the network is not better than chance; None if it is, or if there are too few texts to judge.
 
-        The cross-entropy is that of some of the texts, without dropout: where there was one epoch, its mean says more
-        of the start than of the end.
+        The cross-entropy of a sample of the texts is measured without dropout: after a single epoch, the mean over that
+        epoch describes its beginning rather than its end.
         """
         texts = self.texts.select(np.unique(np.linspace(0, len(self.texts) - 1, _SAMPLE).astype(np.int64)))
         self.module.eval()
@@ -121,24 +159,24 @@ def train_autoencoder(
     """Train a text autoencoder and save it.
 
     Args:
-        texts: what to learn from, in ids of the vocabulary.
-        vocabulary: of the texts.
-        settings: how.
-        run: where and how.
+        texts: texts as ids of the vocabulary.
+        vocabulary: vocabulary of the texts.
+        settings: hyper-parameters.
+        run: model folder, device and listeners.
 
     Raises:
-        ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
-            other texts or settings.
-        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is no better
-            than guessing, and its checkpoint stays.
+        ModelError: the folder holds a finished model or an unfinished training; the checkpoint is missing, damaged, or
+            of other texts or settings.
+        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is not better
+            than chance, and its checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
-        ValueError: there is no text, or one has no words or more than the settings allow.
+        ValueError: there are no texts, or a text has no words or more than the settings allow.
     """
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:
         raise ValueError(f"expected texts of 1 to {settings.max_length} words, at least one")
     run.check()
-    # A checkpoint with two moments of Adam, and the one that takes its place.
+    # A checkpoint with two Adam moments, and the one that replaces it.
     run.check_space(2 * 3 * 4 * sum(map(math.prod, settings.shape.shapes(len(vocabulary)).values())))
     identity = {"texts": fingerprint(text_parts([texts], [vocabulary.words])), "settings": settings.as_dict()}
 
@@ -146,8 +184,8 @@ def train_autoencoder(
         return AutoencoderTrainer(texts, len(vocabulary), settings, run.device)
 
     trainer = train_epochs(run, identity, start)
-    if fault := trainer.fault():
-        run.refuse(guessing(run.folder, fault, settings.learning_rate))
+    if reason := trainer.chance_level_reason():
+        run.refuse(guessing(run.folder, reason, settings.learning_rate))
     training = {**settings.as_dict(), "texts": len(texts), "epochs_done": trainer.epoch, **run.record}
     model = AutoencoderModel(vocabulary, settings.shape, trainer.module.numpy(), training)
     run.save(model)

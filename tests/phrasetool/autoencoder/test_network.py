@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
-from phrasetool.encoders.autoencoders.autoencoder import Autoencoder, most_words
+from phrasetool.autoencoder.network import Autoencoder, max_output_lengths
+from phrasetool.autoencoder.settings import ARCHITECTURES
 from phrasetool.phrases import Phrases
 from tests import naive
-from tests.phrasetool.encoders.autoencoders.small_architectures import (
+from tests.phrasetool.autoencoder.small_autoencoders import (
     V,
     architecture,
     arrays_of,
@@ -50,7 +50,7 @@ def test_greedy_texts_equal_those_of_the_oracle(name):
     arrays, lists = arrays_of(name), some_texts(20)
     slow = naive.TextAutoencoder(architecture(name), arrays)
     module, texts = Autoencoder(architecture(name), arrays), Phrases.from_lists(lists)
-    written = module.reconstruct(module.encode(texts).detach(), most_words(texts.lengths))
+    written = module.reconstruct(module.encode(texts).detach(), max_output_lengths(texts.lengths))
     expected = [slow.reconstruct(text, len(text) * 3 // 2) for text in lists]
     assert [text.tolist() for text in written] == expected
     assert len({tuple(text) for text in expected}) > 2
@@ -80,7 +80,7 @@ def test_texts_without_words(name):
     texts = Phrases.from_lists([[], [3, 4], []])
     vectors = module.encode(texts).detach()
     assert vectors.isfinite().all()
-    written = module.reconstruct(vectors, most_words(texts.lengths))
+    written = module.reconstruct(vectors, max_output_lengths(texts.lengths))
     assert [len(text) for text in written][::2] == [0, 0]
     assert len(module.reconstruct(vectors[:1], np.zeros(1, np.int64))) == 1
 
@@ -90,11 +90,11 @@ def test_no_text_is_longer_than_it_may_be_and_none_holds_the_end(name):
     arrays = arrays_of(name)
     arrays["output_bias"][-1] = -100  # never ends by itself
     module, texts = Autoencoder(architecture(name), arrays), Phrases.from_lists(some_texts())
-    written = module.reconstruct(module.encode(texts).detach(), most_words(texts.lengths))
+    written = module.reconstruct(module.encode(texts).detach(), max_output_lengths(texts.lengths))
     assert written.lengths.tolist() == (texts.lengths * 3 // 2).tolist()
     arrays["output_bias"][-1] = 100  # ends at once
     module = Autoencoder(architecture(name), arrays)
-    written = module.reconstruct(module.encode(texts).detach(), most_words(texts.lengths))
+    written = module.reconstruct(module.encode(texts).detach(), max_output_lengths(texts.lengths))
     assert written.lengths.sum() == 0
     assert len(written) == len(texts)
 

@@ -1,4 +1,4 @@
-"""A text autoencoder (Zhang, Wu, Li and Zhang: gated mean-max autoencoder), as a trained, saved, loadable model."""
+"""A trained text autoencoder: it is saved and loaded, and can provide the encoder of a model of phrase pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.encoders.autoencoders.architecture import TextArchitecture
+from phrasetool.autoencoder.settings import TextArchitecture
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
 from phrasetool.phrases import FloatArray
@@ -20,17 +20,17 @@ _VOCABULARY = "text.vocab"
 
 
 class AutoencoderModel(SavedModel):
-    """A vocabulary and the arrays of an autoencoder.
+    """A vocabulary and the parameters of an autoencoder.
 
     Args:
-        vocabulary: of the texts.
-        architecture: which autoencoder, and its dimensions.
-        arrays: float32, named and shaped as `TextArchitecture.shapes` says.
-        training: how it was trained (hyper-parameters), kept in `config.json`.
+        vocabulary: vocabulary of the texts.
+        architecture: architecture and dimensions.
+        arrays: parameters by name, float32, see `TextArchitecture.shapes`.
+        training: record of its training, kept in `config.json`.
 
     Raises:
         KeyError: an array is missing.
-        ValueError: the parts do not fit together.
+        ValueError: an array does not have the expected shape or type, or is not finite.
     """
 
     name = "autoencoder"
@@ -55,7 +55,7 @@ class AutoencoderModel(SavedModel):
         return self.architecture.dimension
 
     def encoder_settings(self) -> dict[str, Any]:
-        """Settings of training under which the encoder of this model can serve as the encoder of phrases.
+        """Return training settings for phrase pairs that agree with the encoder of this model.
 
         Raises:
             ModelError: the model is not of the architecture mean-max.
@@ -73,14 +73,14 @@ class AutoencoderModel(SavedModel):
         return self.architecture
 
     def encoder_arrays(self, words: Sequence[bytes]) -> dict[str, FloatArray]:
-        """The encoder as arrays of a phrase encoder, for `MeanMax.parameters`.
+        """Return the encoder as arrays of a phrase encoder, for `MeanMax.parameters`.
 
         The transformation into the other language's space, which a text autoencoder does not have, is the identity
         (before its tanh).
 
         Args:
-            words: the vocabulary of the phrase encoder, unescaped; row i of the word vectors is that of `words[i]`,
-                or of the unknown word.
+            words: vocabulary of the phrase encoder, unescaped; row i of the word vectors is that of `words[i]`, or of
+                the unknown word.
 
         Raises:
             ModelError: the model is not of the architecture mean-max.
@@ -98,7 +98,7 @@ class AutoencoderModel(SavedModel):
         }
 
     def description(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the description of the model for `config.json`."""
         return {
             "architecture": asdict(self.architecture),
             "dimension": self.dimension,
@@ -122,11 +122,11 @@ class AutoencoderModel(SavedModel):
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
     ) -> AutoencoderModel:
-        """Build from what a folder holds.
+        """Build the model from the content of its folder.
 
         Raises:
             ModelError: the vocabulary or the architecture cannot be read.
-            KeyError, ValueError: weights are missing, or do not fit.
+            KeyError, ValueError: weights are missing, or do not agree with `config.json`.
         """
         vocabulary = Vocabulary.load(folder / _VOCABULARY)
         try:

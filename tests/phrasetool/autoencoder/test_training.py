@@ -4,16 +4,44 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.encoders.autoencoders.architecture import ARCHITECTURES
+from phrasetool.autoencoder.inference import reconstruct_texts
+from phrasetool.autoencoder.model import AutoencoderModel
+from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
+from phrasetool.autoencoder.training import AutoencoderTrainer, train_autoencoder, training_texts
 from phrasetool.errors import ModelError
-from phrasetool.models.autoencoder import AutoencoderModel
 from phrasetool.phrases import Phrases
-from phrasetool.reconstruction import reconstruct_texts
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.loop import ADAM
 from phrasetool.train.run import TrainingRun
-from phrasetool.training.autoencoder.autoencoder_trainer import AutoencoderTrainer, train_autoencoder
-from tests.phrasetool.training.autoencoder.random_texts import VOCABULARY, WORDS, random_texts, settings
+from tests.phrasetool.autoencoder.small_autoencoders import VOCABULARY, WORDS, random_texts, settings
+
+SOME_WORDS = [b"rare", b"usual", b"b"]
+TEXTS = Phrases.from_lists([[1, 2], [1, 1, 0], [2, 1, 1, 1, 2]])
+
+
+def training_settings(**changes):
+    return AutoencoderSettings.from_options({"min_count": 1, **changes})
+
+
+def test_short_texts_and_frequent_words():
+    data = training_texts(TEXTS, SOME_WORDS, training_settings(max_length=3, min_count=2))
+    assert data.left_out == 1
+    assert data.vocabulary.words == [b"<unk>", b"usual"]
+    assert data.vocabulary.counts.tolist() == [2, 3]
+    assert data.unknown == pytest.approx(2 / 5)
+    assert [one.tolist() for one in data.texts] == [[1, 0], [1, 1, 0]]
+
+
+def test_all_texts_and_all_words():
+    data = training_texts(TEXTS, SOME_WORDS, training_settings(max_length=5))
+    assert (data.left_out, data.unknown) == (0, 0)
+    assert data.vocabulary.words == [b"<unk>", b"usual", b"b", b"rare"]
+    assert np.array_equal(data.texts.offsets, TEXTS.offsets)
+
+
+def test_no_text_is_short_enough():
+    with pytest.raises(ValueError, match=r"^no line has 1 words or fewer$"):
+        training_texts(TEXTS, SOME_WORDS, training_settings(max_length=1))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +158,7 @@ def test_a_model_that_learnt_something_is_not_doubted_nor_is_one_of_few_texts(te
     many = Phrases.from_lists([[3] * n for n in rng.integers(1, 8, 100)])
     good = AutoencoderTrainer(many, WORDS, settings())
     list(good.run())
-    assert good.fault() is None
+    assert good.chance_level_reason() is None
     few = AutoencoderTrainer(texts, WORDS, settings(architecture="lstm", learning_rate=1.0))
     list(few.run())
-    assert few.fault() is None
+    assert few.chance_level_reason() is None

@@ -1,1 +1,0 @@
-"""Autoencoders of texts."""
