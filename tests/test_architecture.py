@@ -40,7 +40,7 @@ FLOORS = {
         ["kernels"],
         ["vocabulary", "unique_phrases", "random_words", "ranking", "phrase_probabilities"], ["augment", "pivot"],
         ["embeddings"], ["nn"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
-        ["models"], ["train"], ["autoencoder"], ["phrase_encoder"], ["training"], ["tagger"], ["syntax"],
+        ["models"], ["train"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],
         ["experiments"], ["library"], ["__main__"],
     ],

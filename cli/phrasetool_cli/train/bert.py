@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.errors import DataError
-from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import dev_option
@@ -16,9 +16,9 @@ from phrasetool_cli.train.run import RunOptions, model_folder_option, run_option
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
-    from phrasetool.training.masked_lm.bert_folder import TrainedBert
-    from phrasetool.training.masked_lm.masked_lm_trainer import MaskedLmReport
-    from phrasetool.training.masked_lm.piece_texts import PieceTexts, TextLines
+    from phrasetool.bert.data import PieceTexts, TextLines
+    from phrasetool.bert.settings import MaskedLmSettings
+    from phrasetool.bert.training import MaskedLmReport, TrainedBert
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,16 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
         click.UsageError: an option is out of range.
         PhraseToolError: an input cannot be read or makes no sense, or the model cannot be written.
     """
+    from phrasetool.bert.settings import MaskedLmSettings
+
     watch = TerminalWatch(run.quiet)
     settings = settings_of(MaskedLmSettings, values, seed=run.seed)
     place = run.ready(inputs.all, settings.precision)
 
     import torch
 
+    from phrasetool.bert.training import train_masked_lm
     from phrasetool.nn.device import device_name
-    from phrasetool.training.masked_lm.masked_lm_trainer import train_masked_lm
 
     torch.set_num_threads(run.threads)
     lines, development = _read(inputs, settings, watch, run.quiet)
@@ -132,7 +134,7 @@ def _read(
     """What to learn from, and the development set."""
     from moses_compat.corpora.bitexts import read_line_pairs
     from moses_compat.corpora.texts import read_line_texts
-    from phrasetool.training.masked_lm.piece_texts import TextLines, held_out_lines
+    from phrasetool.bert.data import TextLines, held_out_lines
 
     with TableProgress("read texts", 0, quiet) as reading:
         others = [line for path in inputs.monolingual for line in read_line_texts(path, reading, whole=False)]
@@ -154,8 +156,8 @@ def _in_pieces(
     inputs: MaskedLmInputs, lines: TextLines, development: TextLines, settings: MaskedLmSettings, watch: TerminalWatch
 ) -> tuple[Any, PieceTexts, PieceTexts]:
     """The tokenizer, and what to learn from and the development set in its pieces."""
-    from phrasetool.training.masked_lm.piece_texts import piece_texts
-    from phrasetool.training.masked_lm.word_pieces import train_word_pieces
+    from phrasetool.bert.data import piece_texts
+    from phrasetool.bert.tokenizer import train_word_pieces
 
     try:
         tokenizer = train_word_pieces(lines.all, settings)

@@ -32,9 +32,9 @@ from phrasetool_cli.train.setting_options import ARGUMENTS
 if TYPE_CHECKING:
     import torch
 
+    from phrasetool.bert.training import TrainedBert
     from phrasetool.models.saved_model import SavedModel
     from phrasetool.train.run import TrainingRun
-    from phrasetool.training.masked_lm.bert_folder import TrainedBert
     from phrasetool.watch import ItemTick
     from phrasetool_cli.progress import TerminalWatch
 

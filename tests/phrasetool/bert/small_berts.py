@@ -1,8 +1,8 @@
 """Small own BERTs: a bitext of a tiny language in pieces, and settings that make training short."""
 
-from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-from phrasetool.training.masked_lm.piece_texts import TextLines, piece_texts
-from phrasetool.training.masked_lm.word_pieces import train_word_pieces
+from phrasetool.bert.data import TextLines, piece_texts
+from phrasetool.bert.settings import MaskedLmSettings
+from phrasetool.bert.tokenizer import train_word_pieces
 from tests.cli.small_translator import sentences
 
 

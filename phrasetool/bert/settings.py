@@ -1,4 +1,4 @@
-"""Hyper-parameters of an own BERT, and its presets."""
+"""Hyper-parameters of a BERT trained from scratch, and their presets."""
 
 from __future__ import annotations
 
@@ -9,41 +9,45 @@ from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option, require, seed_option
 from phrasetool.train.settings import DeclaredSettings
 
-# Sizes: states, layers, heads, units of the feed-forward layers.
+# Preset -> sizes of the network.
 PRESETS: dict[str, dict[str, int]] = {
     "small": {"units": 256, "layers": 4, "heads": 4, "feed_forward": 1024},
     "smaller": {"units": 192, "layers": 3, "heads": 3, "feed_forward": 768},
     "tiny": {"units": 32, "layers": 1, "heads": 2, "feed_forward": 64},
 }
 HAN = ("words", "characters")
-# A joined pair has three special tokens, and both sides should have some pieces.
+# A joined pair has three special tokens, and both sides need room for some pieces.
 _FEWEST_POSITIONS, _MOST_POSITIONS = 8, 512
-# Special tokens, and some characters in both their forms.
+# Room for special tokens, and for some characters in both their forms.
 _FEWEST_PIECES = 32
 
 
 @dataclass(frozen=True)
 class MaskedLmSettings(DeclaredSettings):
-    """Everything that decides what training does.  Masking is that of Devlin et al. (2019), section 3.1; pairs that are
-    joined are those of Lample and Conneau (2019), section 3.3.
+    """Hyper-parameters of a BERT.
+
+    Masking follows Devlin et al. (2019), section 3.1; joined pairs follow Lample and Conneau (2019), section 3.3.
 
     Attributes:
-        preset: one of `PRESETS`; gives the sizes that are 0 here.
-        units, layers, heads, feed_forward: of the network; 0 for those of the preset.
-        positions: tokens of a text or of a joined pair at most, special ones included.
-        vocabulary_size: pieces at most, special ones included.
-        min_count: pieces and characters seen less often are not made.
-        han: `words`: a word of Chinese characters is cut like any other; `characters`: each is a piece, as in
-            multilingual BERT.
-        mask_share: share of the pieces that are to be predicted (0.15).
+        preset: one of `PRESETS`; determines the sizes that are 0 here.
+        units, layers, heads, feed_forward: sizes of the network; 0 for those of the preset.
+        positions: maximum number of tokens of a text or joined pair, including special tokens.
+        vocabulary_size: maximum number of pieces, including special tokens.
+        min_count: minimum count of a piece and of a character.
+        han: `words`: a word of Chinese characters is segmented like any other; `characters`: each character is a piece,
+            as in multilingual BERT.
+        mask_share: share of the pieces that are predicted (0.15).
         dropout: share of components dropped in training.
-        learning_rate: largest step size of Adam.
-        warm_up: share of the updates in which the step size rises; then it falls to nothing.
-        batch_tokens: tokens per update, filling included.
-        epochs: passes over the text; the one with the smallest loss on the development set is kept.
-        clip: the gradient's norm is cut to this.
-        precision: float32, or bfloat16 for products of matrices, most of the work: faster on processors that have it.
-        seed: fixes everything.
+        learning_rate: maximum step size of Adam.
+        warm_up: share of the updates in which the step size rises; then it falls to 0.
+        batch_tokens: tokens per update, including padding.
+        epochs: passes over the text; the epoch with the smallest loss on the development set is kept.
+        clip: maximum norm of the gradient.
+        precision: float32, or bfloat16 for matrix products, which are most of the work: faster on CPUs that support it.
+        seed: random seed.
+
+    Raises:
+        ValueError: a value is out of range.
     """
 
     kind: ClassVar[str] = "masked-lm"
@@ -74,21 +78,21 @@ class MaskedLmSettings(DeclaredSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # A field that is 0 takes the preset's value, so that what is recorded is what was trained.
+        # A size of 0 is replaced by the preset's, so that the recorded sizes are those of the network.
         for name, size in PRESETS[self.preset].items():
             if getattr(self, name) == 0:
                 object.__setattr__(self, name, size)
         require(self, self.units % self.heads == 0, "units", f"a multiple of the {self.heads} heads")
         require(self, self.batch_tokens >= self.positions, "batch_tokens", f"at least the {self.positions} positions")
 
-    def rate_share(self, done: int, updates: int) -> float:
-        """Share of the full step size of an update: it rises for the first `warm_up` of them, then falls to nothing.
+    def rate_share(self, number: int, updates: int) -> float:
+        """Return the share of the maximum step size for an update: it rises linearly during warm-up, then falls to 0.
 
         Args:
-            done: updates before it.
-            updates: all of them.
+            number: number of the update, from 0.
+            updates: total number of updates.
         """
         rising = max(1, round(self.warm_up * updates))
-        if done < rising:
-            return (done + 1) / rising
-        return (updates - done) / max(1, updates - rising + 1)
+        if number < rising:
+            return (number + 1) / rising
+        return (updates - number) / max(1, updates - rising + 1)

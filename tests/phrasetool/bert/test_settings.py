@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from phrasetool.training.masked_lm.masked_lm_settings import PRESETS, MaskedLmSettings
+from phrasetool.bert.settings import PRESETS, MaskedLmSettings
 
 
 def test_presets_give_the_sizes_that_are_not_given():

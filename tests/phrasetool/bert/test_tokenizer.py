@@ -1,7 +1,7 @@
 import pytest
 
-from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-from phrasetool.training.masked_lm.word_pieces import SPECIAL, UNKNOWN_PIECE, train_word_pieces
+from phrasetool.bert.settings import MaskedLmSettings
+from phrasetool.bert.tokenizer import SPECIAL, UNKNOWN_PIECE, train_word_pieces
 
 pytest.importorskip("tokenizers", reason="the extra `encoders` is not installed")
 LINES = [

@@ -1,8 +1,8 @@
-"""The pieces of words of an own BERT: WordPiece, cased, with all characters of the text among the pieces.
+"""Subword units of a BERT: cased WordPiece, with all frequent characters of the text among the pieces.
 
-Words are what stands between spaces, without the punctuation, as in BERT.  WordPiece reads a word as unknown when it
-has no piece for a part of it.  So each character that is seen often enough is a piece in both forms, at the start of
-a word and within one: text without spaces, and words that were segmented in another way, have pieces too.
+As in BERT, words are separated by spaces and punctuation.  WordPiece treats a word as unknown if a part of it has no
+piece.  Therefore each character that is frequent enough is a piece in two forms, at the start of a word and within
+one: text without spaces, and words that were segmented differently, can be represented, too.
 """
 
 from __future__ import annotations
@@ -12,46 +12,46 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
+from phrasetool.bert.settings import MaskedLmSettings
 
-# In this order they are the first ids.
+# Special tokens, in the order of their ids, the first of all.
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNKNOWN_PIECE, BEGIN, END, MASK = range(5)
 _WITHIN = "##"
-# Characters of nobody's, planes 15 and 16.
+# Unicode private use characters of planes 15 and 16: the first, and their number.
 _PRIVATE, _MOST_FORMS = 0xF0000, 0x1FFF0
-# Control characters, and those of nobody's.
+# Unicode categories of control, unassigned and private use characters.
 _NO_TEXT = ("Cc", "Cf", "Cn", "Co", "Cs")
-# Words in a line that the trainer reads.
+# Number of words per line of the trainer's input.
 _TOGETHER = 1000
 
 
 def train_word_pieces(lines: Sequence[str], settings: MaskedLmSettings) -> Any:
-    """Learn pieces: the characters, and what byte pair encoding joins of them.
+    """Learn pieces: the characters, and sequences of them that byte pair encoding merges.
 
     Args:
-        lines: text, words between spaces, without escapes.
-        settings: how many pieces, and what becomes of Chinese characters.
+        lines: text, words separated by spaces, without Moses' escapes.
+        settings: number of pieces, and treatment of Chinese characters.
 
     Returns:
-        A `tokenizers.Tokenizer` that puts special tokens around a text, and between the two of a pair.  It has fewer
-        pieces than were asked for when the text does not give more.
+        A `tokenizers.Tokenizer` that adds special tokens to a text or a pair of texts.  It has fewer pieces than
+        requested if the text does not yield as many.
 
     Raises:
-        ValueError: there is no character to make pieces of.
+        ValueError: the text has no character that is frequent enough.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     empty = _parts(Tokenizer(models.WordPiece(unk_token=SPECIAL[UNKNOWN_PIECE])), settings)
     words: Counter[str] = Counter()
     for line in lines:
-        found = empty.pre_tokenizer.pre_tokenize_str(empty.normalizer.normalize_str(line))
-        words.update(word for word, _ in found)
+        spans = empty.pre_tokenizer.pre_tokenize_str(empty.normalizer.normalize_str(line))
+        words.update(word for word, _ in spans)
     starts, within = _characters(words, settings)
     if not starts:
         raise ValueError("there is no text to learn pieces from")
-    # The trainer of WordPiece settles ties by chance, that of characters does not.  So a character within a word is
-    # written as one of its own, and forms with `##` come back at the end.
+    # The trainer of WordPiece breaks ties at random, that of byte pair encoding does not.  Therefore a character within
+    # a word is replaced by a private use character for training, and by its form with `##` afterwards.
     forms = {character: chr(_PRIVATE + i) for i, character in enumerate(within)}
     plain = {form: character for character, form in forms.items()}
     trainer = trainers.BpeTrainer(
@@ -70,7 +70,10 @@ def train_word_pieces(lines: Sequence[str], settings: MaskedLmSettings) -> Any:
 
 
 def _characters(words: Counter[str], settings: MaskedLmSettings) -> tuple[list[str], list[str]]:
-    """Those at the start of a word, and those within one; the most frequent where they would take over half of all."""
+    """Return the characters that are pieces at the start of a word, and within one.
+
+    If they would be more than half of the vocabulary, the most frequent ones are taken.
+    """
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
@@ -91,16 +94,16 @@ def _characters(words: Counter[str], settings: MaskedLmSettings) -> tuple[list[s
 
 
 def _written(words: Counter[str], starts: set[str], forms: Mapping[str, str]) -> Iterator[str]:
-    """The words as often as they are seen, those with a character that is no piece left out."""
+    """Yield lines with each word as often as it occurs, except words with a character that is not a piece."""
     for word, count in words.items():
         if word[0] in starts and all(character in forms for character in word[1:]):
-            written = word[0] + "".join(forms[character] for character in word[1:])
+            encoded = word[0] + "".join(forms[character] for character in word[1:])
             for first in range(0, count, _TOGETHER):
-                yield " ".join([written] * min(_TOGETHER, count - first))
+                yield " ".join([encoded] * min(_TOGETHER, count - first))
 
 
 def _alone(character: str, settings: MaskedLmSettings) -> bool:
-    """Whether a character is always a word by itself."""
+    """Return whether a character is always a word of its own."""
     ascii_mark = character.isascii() and not character.isalnum()
     if ascii_mark or unicodedata.category(character).startswith("P"):
         return True

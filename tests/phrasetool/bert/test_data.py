@@ -1,18 +1,21 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from phrasetool.phrases import Phrases
-from phrasetool.training.masked_lm.masked_lm_settings import MaskedLmSettings
-from phrasetool.training.masked_lm.piece_texts import (
+from phrasetool.bert.data import (
     Batches,
     PieceTexts,
     TextLines,
     held_out_lines,
     joined_batch,
+    mask_pieces,
     piece_texts,
     single_batch,
 )
-from phrasetool.training.masked_lm.word_pieces import BEGIN, END, PAD, train_word_pieces
+from phrasetool.bert.settings import MaskedLmSettings
+from phrasetool.bert.tokenizer import BEGIN, END, MASK, PAD, SPECIAL, train_word_pieces
+from phrasetool.phrases import Phrases
 
 pytest.importorskip("tokenizers", reason="the extra `encoders` is not installed")
 
@@ -33,11 +36,11 @@ def test_pairs_are_joined_with_segments():
         [BEGIN, 9, END, 11, 12, 13, END],
     ]
     assert batch.segments.tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
-    assert batch.there.tolist() == [[True] * 6 + [False], [True] * 7]
+    assert batch.attended.tolist() == [[True] * 6 + [False], [True] * 7]
     single = single_batch(Phrases.from_lists([[7, 8], [9]]))
     assert single.ids.tolist() == [[BEGIN, 7, 8, END], [BEGIN, 9, END, PAD]]
     assert not single.segments.any()
-    assert single.there.sum() == 7
+    assert single.attended.sum() == 7
 
 
 def test_joined_pairs_are_those_of_the_tokenizer():
@@ -47,8 +50,8 @@ def test_joined_pairs_are_those_of_the_tokenizer():
     batch = joined_batch(data.sources, data.targets)
     for row in range(2):
         expected = tokenizer.encode(lines[row], lines[row + 2])
-        assert batch.ids[row, batch.there[row]].tolist() == expected.ids
-        assert batch.segments[row, batch.there[row]].tolist() == expected.type_ids
+        assert batch.ids[row, batch.attended[row]].tolist() == expected.ids
+        assert batch.segments[row, batch.attended[row]].tolist() == expected.type_ids
 
 
 def test_all_are_in_an_epoch_once_and_no_batch_is_larger_than_asked():
@@ -61,7 +64,7 @@ def test_all_are_in_an_epoch_once_and_no_batch_is_larger_than_asked():
         assert sorted(np.concatenate([rows for k, rows in drawn if k == kind]).tolist()) == list(range(count))
     made = [batches.batch(kind, rows, rng) for kind, rows in drawn]
     assert max(batch.ids.size for batch in made) <= 100
-    assert sum(int(batch.there.sum()) for batch in made) == data.tokens
+    assert sum(int(batch.attended.sum()) for batch in made) == data.tokens
     # Grouped by length: little is filled up.
     assert data.tokens > 0.8 * sum(batch.ids.size for batch in made)
     assert [rows.tolist() for _, rows in batches.draw(rng)] != [rows.tolist() for _, rows in drawn]
@@ -110,3 +113,58 @@ def test_one_source_in_twenty_is_held_out_with_all_its_translations():
     assert held_out_lines(lines, 2)[1].sources != held.sources
     with pytest.raises(ValueError, match="at least two different lines"):
         held_out_lines(TextLines(["one"] * 5), 1)
+
+
+PIECES = 1000
+
+
+def batch(rng, rows, width):
+    """Texts of different lengths between special tokens, some pieces unknown."""
+    ids = rng.integers(1, PIECES, (rows, width))
+    ids[:, 0] = BEGIN
+    for row, length in enumerate(rng.integers(2, width + 1, rows)):
+        ids[row, length - 1], ids[row, length:] = END, PAD
+    return ids
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(2, 12), st.floats(0.01, 0.99))
+def test_special_tokens_are_never_chosen_and_never_drawn(seed, rows, width, share):
+    rng = np.random.default_rng(seed)
+    ids = batch(rng, rows, width)
+    masked = mask_pieces(ids, share, PIECES, rng)
+    assert not masked.chosen[ids < len(SPECIAL)].any()
+    assert (masked.ids[~masked.chosen] == ids[~masked.chosen]).all()
+    assert masked.targets.tolist() == ids[masked.chosen].tolist()
+    shown = masked.ids[masked.chosen]
+    assert ((shown == MASK) | (shown >= len(SPECIAL))).all()
+    assert (shown < PIECES).all()
+    assert masked.chosen.any() == (ids >= len(SPECIAL)).any()
+
+
+@pytest.mark.parametrize("share", [0.15, 0.4])
+def test_shares_are_those_of_the_rule(share):
+    rng = np.random.default_rng(1)
+    ids = batch(rng, 4000, 60)
+    masked = mask_pieces(ids, share, PIECES, rng)
+    assert masked.chosen.sum() / (ids >= len(SPECIAL)).sum() == pytest.approx(share, rel=0.03)
+    shown = masked.ids[masked.chosen]
+    assert np.mean(shown == MASK) == pytest.approx(0.8, abs=0.01)
+    assert np.mean(shown == masked.targets) == pytest.approx(0.1, abs=0.01)
+    drawn = shown[(shown != MASK) & (shown != masked.targets)]
+    assert len(drawn) / len(shown) == pytest.approx(0.1, abs=0.01)
+    # Every piece may be drawn, all alike.
+    assert drawn.mean() == pytest.approx((PIECES + len(SPECIAL)) / 2, rel=0.05)
+
+
+def test_a_seed_fixes_what_is_hidden():
+    ids = batch(np.random.default_rng(1), 20, 30)
+    first, again, other = (mask_pieces(ids, 0.15, PIECES, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert (first.ids == again.ids).all()
+    assert (first.ids != other.ids).any()
+
+
+def test_one_place_of_a_short_text_is_chosen():
+    ids = np.array([[BEGIN, 7, END]])
+    for seed in range(20):
+        assert mask_pieces(ids, 0.01, PIECES, np.random.default_rng(seed)).targets.tolist() == [7]
+    assert not len(mask_pieces(ids[:, ::2], 0.5, PIECES, np.random.default_rng(1)).targets)

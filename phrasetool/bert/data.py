@@ -1,4 +1,4 @@
-"""What an own BERT learns from: texts and pairs of texts as pieces, and how they are put together in batches."""
+"""Training texts of a BERT as ids of pieces, their batches, and masking."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from phrasetool.bert.tokenizer import BEGIN, END, MASK, PAD, SPECIAL
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.train.data import fingerprint, held_out_groups, text_parts
-from phrasetool.training.masked_lm.word_pieces import BEGIN, END, PAD
+
+# Shares of the chosen pieces that are masked and that are replaced by random ones; the others stay (Devlin et al. 2019,
+# section 3.1).
+_MASKED, _REPLACED = 0.8, 0.1
 
 
 @dataclass(frozen=True)
 class TextLines:
-    """Text without escapes.
+    """Text without Moses' escapes.
 
     Attributes:
-        sources: lines of one side, or of the only text.
-        targets: their translations; empty if there are none.
+        sources: lines of the source side, or of the only text.
+        targets: translations of the lines; empty if there are none.
         others: more text of either language.
     """
 
@@ -30,24 +34,26 @@ class TextLines:
 
     @property
     def all(self) -> list[str]:
-        """Every line."""
+        """All lines."""
         return [*self.sources, *self.targets, *self.others]
 
     def select(self, index: Int64Array) -> TextLines:
-        """Some of the sources with their translations, and none of the others; index int64, shape (K,)."""
+        """Return K of the sources with their translations, without other text; index is int64, shape (K,)."""
         targets = [self.targets[i] for i in index] if self.targets else []
         return TextLines([self.sources[i] for i in index], targets)
 
 
 def held_out_lines(lines: TextLines, seed: int) -> tuple[TextLines, TextLines]:
-    """What to learn from, and a development set: one source line in twenty with all its translations, at most 2,000.
+    """Split lines into training lines and a development set.
+
+    The development set has one distinct source line in twenty with all its translations, at most 2,000 lines.
 
     Args:
-        lines: at least two different sources.
-        seed: draws the lines.
+        lines: lines with at least two distinct sources.
+        seed: seed of the random draw.
 
     Raises:
-        ValueError: there are fewer than two different sources.
+        ValueError: there are fewer than two distinct sources.
     """
     numbers: dict[str, int] = {}
     own = np.array([numbers.setdefault(line, len(numbers)) for line in lines.sources], np.int64)
@@ -60,13 +66,13 @@ def held_out_lines(lines: TextLines, seed: int) -> tuple[TextLines, TextLines]:
 
 @dataclass(frozen=True)
 class PieceTexts:
-    """Texts in ids of pieces, without special tokens.
+    """Texts as piece ids, without special tokens.
 
     Attributes:
         texts: N texts of either language.
         sources, targets: M texts and their translations.
-        positions: tokens of a text or of a joined pair at most, special ones included; both fit.
-        cut: how many texts and pairs had more.
+        positions: maximum number of tokens of a text or joined pair, including special tokens; none exceeds it.
+        cut: number of texts and pairs that were truncated.
     """
 
     texts: Phrases
@@ -77,7 +83,7 @@ class PieceTexts:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all texts and joined pairs, special ones included."""
+        """Number of tokens of all texts and joined pairs, including special tokens."""
         pieces = sum(len(part.words) for part in (self.texts, self.sources, self.targets))
         return pieces + 2 * len(self.texts) + 3 * len(self.sources)
 
@@ -88,17 +94,17 @@ class PieceTexts:
 
 
 def piece_texts(lines: TextLines, tokenizer: Any, positions: int) -> PieceTexts:
-    """Texts as pieces, cut where they have more than there is room for; those without a piece are left out.
+    """Segment texts into pieces and truncate them; texts without a piece are left out.
 
     Args:
-        lines: what to read.
-        tokenizer: of `train_word_pieces`.
-        positions: tokens at most, special ones included.
+        lines: the texts.
+        tokenizer: result of `train_word_pieces`.
+        positions: maximum number of tokens, including special tokens.
     """
     sources, targets, others = (_pieces(part, tokenizer) for part in (lines.sources, lines.targets, lines.others))
     everything = Phrases.concatenate([sources, targets, others])
     cut = int((everything.lengths > positions - 2).sum())
-    texts = _shortened(everything, np.minimum(everything.lengths, positions - 2))
+    texts = _truncated(everything, np.minimum(everything.lengths, positions - 2))
     texts = texts.select(texts.lengths > 0)
     if not len(targets):
         none = Phrases.from_lists([])
@@ -108,93 +114,93 @@ def piece_texts(lines: TextLines, tokenizer: Any, positions: int) -> PieceTexts:
     first, second = sources.lengths, targets.lengths
     room = positions - 3
     cut += int((first + second > room).sum())
-    # The longer side is cut first, as transformers does it.
+    # The longer side is truncated first, as transformers does.
     half = room // 2
     kept = np.minimum(first, np.maximum(room - second, half))
     return PieceTexts(
-        texts, _shortened(sources, kept), _shortened(targets, np.minimum(second, room - kept)), positions, cut
+        texts, _truncated(sources, kept), _truncated(targets, np.minimum(second, room - kept)), positions, cut
     )
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts side by side.
+    """B padded texts.
 
     Attributes:
-        ids: int64, shape (B, T), filled up.
-        segments: int64, shape (B, T), 1 for the second text of a pair.
-        there: bool, shape (B, T), where a token is.
+        ids: token ids, int64, shape (B, T).
+        segments: 1 for tokens of the second text of a pair, else 0, int64, shape (B, T).
+        attended: False for padding, bool, shape (B, T).
     """
 
     ids: Int64Array
     segments: Int64Array
-    there: Mask
+    attended: Mask
 
 
 def single_batch(texts: Phrases) -> Batch:
-    """Texts with special tokens around them: `[CLS] text [SEP]`."""
+    """Return texts with special tokens: `[CLS] text [SEP]`."""
     width = int(texts.lengths.max()) + 2
     ids = np.full((len(texts), width), PAD, np.int64)
     for row, text in enumerate(texts):
         ids[row, : len(text) + 2] = (BEGIN, *text, END)
-    there = np.arange(width) < texts.lengths[:, None] + 2
-    return Batch(ids, np.zeros_like(ids), there)
+    attended = np.arange(width) < texts.lengths[:, None] + 2
+    return Batch(ids, np.zeros_like(ids), attended)
 
 
 def joined_batch(firsts: Phrases, seconds: Phrases) -> Batch:
-    """Pairs as one text each: `[CLS] first [SEP] second [SEP]`."""
+    """Return pairs of texts, each joined to one: `[CLS] first [SEP] second [SEP]`."""
     before = firsts.lengths + 2
     lengths = before + seconds.lengths + 1
     width = int(lengths.max())
     ids = np.full((len(firsts), width), PAD, np.int64)
     for row, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
         ids[row, : lengths[row]] = (BEGIN, *first, END, *second, END)
-    places = np.arange(width)
-    there = places < lengths[:, None]
-    return Batch(ids, (there & (places >= before[:, None])).astype(np.int64), there)
+    positions = np.arange(width)
+    attended = positions < lengths[:, None]
+    return Batch(ids, (attended & (positions >= before[:, None])).astype(np.int64), attended)
 
 
 class Batches:
-    """Every text once and every pair once, in batches of neighbouring lengths; the two kinds alternate.
+    """Divides texts and joined pairs into batches of similar length; batches of the two kinds alternate.
 
     Args:
-        data: what to learn from.
-        batch_tokens: of a batch at most, filling included.
+        data: texts and pairs.
+        batch_tokens: maximum number of tokens per batch, including padding.
     """
 
     def __init__(self, data: PieceTexts, batch_tokens: int) -> None:
         self._data = data
         self._texts = data.texts.lengths + 2
         self._pairs = data.sources.lengths + data.targets.lengths + 3
-        # Where batches begin depends on lengths alone, so that all epochs have as many.
+        # The sizes of batches depend on lengths alone, so that all epochs have the same number of batches.
         self._cuts = [_cuts(lengths, batch_tokens) for lengths in (self._texts, self._pairs)]
 
     def __len__(self) -> int:
         return sum(len(cuts) - 1 for cuts in self._cuts)
 
     def draw(self, rng: np.random.Generator) -> list[tuple[str, Int64Array]]:
-        """The batches of an epoch: `text` or `pair`, and which of them.
+        """Draw the batches of an epoch; return the kind of each, `text` or `pair`, and its rows.
 
         Args:
-            rng: draws which texts of a length meet, and the order of the batches of each kind.
+            rng: draws which texts of a length share a batch, and the order of the batches of each kind.
         """
-        found: list[tuple[float, bool, Int64Array]] = []
+        batches: list[tuple[float, bool, Int64Array]] = []
         for kind, lengths, cuts in zip(("text", "pair"), (self._texts, self._pairs), self._cuts, strict=True):
             shuffled = rng.permutation(len(lengths))
             ordered = shuffled[np.argsort(lengths[shuffled], kind="stable")]
             order = rng.permutation(len(cuts) - 1)
-            # Evenly among each other: where there are as many of both, in turn.
-            found += [
+            # The kinds are interleaved evenly: if there are as many batches of both, they alternate.
+            batches += [
                 ((n + 0.5) / len(order), kind == "pair", ordered[cuts[i] : cuts[i + 1]]) for n, i in enumerate(order)
             ]
-        found.sort(key=lambda item: item[:2])
-        return [("pair" if joined else "text", rows) for _, joined, rows in found]
+        batches.sort(key=lambda item: item[:2])
+        return [("pair" if joined else "text", rows) for _, joined, rows in batches]
 
     def batch(self, kind: str, rows: Int64Array, rng: np.random.Generator) -> Batch:
-        """One of the batches; each pair begins with either side, so that both languages are read in both segments.
+        """Return a batch; the sides of pairs are swapped at random, so that both languages occur in both segments.
 
         Args:
-            kind, rows: of `draw`.
+            kind, rows: an element of the result of `draw`.
             rng: draws the side that comes first.
         """
         if kind == "text":
@@ -208,11 +214,11 @@ class Batches:
 
 
 def _cuts(lengths: Int64Array, batch_tokens: int) -> list[int]:
-    """Where batches of texts begin that are sorted by length, and where the last ends."""
+    """Return where batches of texts sorted by length begin, and where the last batch ends."""
     cuts = [0]
-    for place, length in enumerate(np.sort(lengths).tolist()):
-        if (place + 1 - cuts[-1]) * length > batch_tokens and place > cuts[-1]:
-            cuts.append(place)
+    for row, length in enumerate(np.sort(lengths).tolist()):
+        if (row + 1 - cuts[-1]) * length > batch_tokens and row > cuts[-1]:
+            cuts.append(row)
     return [*cuts, len(lengths)] if len(lengths) else [0]
 
 
@@ -221,8 +227,45 @@ def _pieces(lines: Sequence[str], tokenizer: Any) -> Phrases:
     return Phrases.from_lists([encoding.ids for encoding in encodings])
 
 
-def _shortened(texts: Phrases, lengths: Int64Array) -> Phrases:
-    """The first pieces of each text; lengths int64, shape (N,)."""
-    places = np.arange(len(texts.words)) - np.repeat(texts.offsets[:-1], texts.lengths)
-    kept = places < np.repeat(lengths, texts.lengths)
+def _truncated(texts: Phrases, lengths: Int64Array) -> Phrases:
+    """Return the first pieces of each text; lengths are int64, shape (N,)."""
+    positions = np.arange(len(texts.words)) - np.repeat(texts.offsets[:-1], texts.lengths)
+    kept = positions < np.repeat(lengths, texts.lengths)
     return Phrases(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), texts.words[kept])
+
+
+@dataclass(frozen=True)
+class MaskedTexts:
+    """Texts with masked pieces.
+
+    Attributes:
+        ids: input of the network, int64, shape (B, T).
+        chosen: positions to predict, bool, shape (B, T).
+        targets: original pieces at these positions, row by row, int64, shape (K,).
+    """
+
+    ids: Int64Array
+    chosen: Mask
+    targets: Int64Array
+
+
+def mask_pieces(ids: Int64Array, share: float, pieces: int, rng: np.random.Generator) -> MaskedTexts:
+    """Choose positions to predict, at least one if there is any piece, and mask or replace most of their pieces.
+
+    Special tokens and unknown pieces are neither chosen nor drawn as replacements.
+
+    Args:
+        ids: token ids, int64, shape (B, T).
+        share: share of the pieces that are chosen.
+        pieces: size of the vocabulary, including special tokens.
+        rng: draws the positions, the treatment of each, and the replacements.
+    """
+    ordinary = ids >= len(SPECIAL)
+    chosen = ordinary & (rng.random(ids.shape) < share)
+    treatment = rng.random(ids.shape)
+    random_pieces = rng.integers(len(SPECIAL), pieces, ids.shape)
+    if not chosen.any() and ordinary.any():
+        chosen.flat[rng.choice(np.flatnonzero(ordinary))] = True
+    replaced = np.where(treatment < _MASKED + _REPLACED, random_pieces, ids)
+    masked = np.where(treatment < _MASKED, MASK, replaced)
+    return MaskedTexts(np.where(chosen, masked, ids), chosen, ids[chosen])

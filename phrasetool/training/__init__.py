@@ -1,1 +1,0 @@
-"""The training loops, their settings, and checkpoints."""
