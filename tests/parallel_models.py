@@ -68,7 +68,7 @@ def bert_folder(folder, **changes):
     transformers = pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
     import torch
 
-    from phrasetool.text_encoders.offline import quieten
+    from phrasetool.text_encoders.folder_safety import quieten
 
     quieten()
     torch.manual_seed(1)

@@ -57,7 +57,7 @@ from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.encoded import EncoderSimilarities
-    from phrasetool.text_encoders.encoder_fit import EncoderFit
+    from phrasetool.text_encoders.vector_store import EncoderFit
 
 Made = TypeVar("Made")
 

@@ -23,11 +23,10 @@ from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
-from phrasetool.text_encoders.encoder_fit import EncoderFit
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_similarities
 from phrasetool.text_encoders.text_encoder import SIDES
-from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
+from phrasetool.text_encoders.vector_store import EncoderFit, StoreKind, VectorStore
 from phrasetool.watch import NOBODY, Watch, refuse
 
 

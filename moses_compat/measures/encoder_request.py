@@ -41,7 +41,7 @@ class EncoderRequest:
     @property
     def ready(self) -> Callable[[str, int], str]:
         """From the words of a phrase and its side to the text that is encoded."""
-        from phrasetool.text_encoders.detokenising import detokeniser
+        from phrasetool.text_encoders.text_encoder import detokeniser
 
         languages = (self.detokenise or "").split(",")
         if len(languages) > 2:

@@ -23,8 +23,7 @@ from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.bert.tokenizer import PAD, SPECIAL
 from phrasetool.disk.staged_folder import staged
 from phrasetool.nn.device import products_in
-from phrasetool.text_encoders.folder_safety import folder_identity
-from phrasetool.text_encoders.offline import go_offline, quieten
+from phrasetool.text_encoders.folder_safety import folder_identity, go_offline, quieten
 from phrasetool.train.checks import StartError
 from phrasetool.train.data import fingerprint
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs

@@ -1,1 +1,8 @@
-"""Sentence encoders that were trained elsewhere: from the text of a phrase to a vector, both languages in one space."""
+"""External sentence encoders in folders: read safely, their vectors stored, their cosines normalised.
+
+`loading` finds the encoder of a folder (`static_encoder`, `transformer_encoder`, or one of another package),
+`folder_safety` checks the folder, `text_encoder` holds the protocol, tokenizers and detokenisation, `vector_store`
+keeps the vectors of a table's phrases, and `margins` centres them and computes margins over the nearest neighbours.
+
+Public objects: `TextEncoder`, `find_text_encoder`, `VectorStore`, `NORMALISATIONS`, `pair_similarities`.
+"""

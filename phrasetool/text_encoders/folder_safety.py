@@ -1,7 +1,7 @@
-"""What a folder of an encoder may hold: settings, texts and safetensors; nothing that could run.
+"""Safe reading of folders of external encoders: JSON, text and safetensors alone, no code, no network.
 
-A pickle runs code when it is read, and the libraries import classes that a folder names.  So a folder is looked
-through before any of them sees it.
+A pickle runs code when it is read, and the libraries import classes that a folder names.  Therefore a folder is checked
+before any library reads it.
 """
 
 from __future__ import annotations
@@ -20,31 +20,43 @@ FORBIDDEN = {
     ".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt",
     ".joblib", ".npy", ".npz", ".h5", ".msgpack",
 }  # fmt: skip
-# Settings that name code, or a model somewhere else.
+# Settings that name code, and files that refer to another model.
 _NAMING_CODE = {"auto_map", "trust_remote_code", "custom_pipelines"}
 _ELSEWHERE = {"adapter_config.json": "is an adapter of a model that is elsewhere; merge the two"}
-# Their keys are tokens, not settings.
+# Files whose keys are tokens, not settings.
 _TOKENS = {"tokenizer.json", "vocab.json", "added_tokens.json"}
 _INDEX = "model.safetensors.index.json"
 _MODULES = "modules.json"
-# Classes of sentence-transformers that hold no code of the folder, by the last part of their names.
+# Classes of sentence-transformers that use no code of the folder, by the last part of their names.
 MODULES = {"Transformer", "Pooling", "Normalize", "Dense", "StaticEmbedding"}
 _ROOMS = ("sentence_transformers.models.", "sentence_transformers.base.modules.",
           "sentence_transformers.sentence_transformer.modules.")  # fmt: skip
-# What a dense layer may put its result through.
+# Activations that a dense layer may have.
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity",
     *(f"torch.nn.modules.activation.{name}" for name in ("Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")),
 }
-# Files that say nothing about vectors.
-_SILENT = {".md", ".gitattributes", ".gitignore", ".png", ".license"}
+# Files on which vectors do not depend.
+_IGNORED = {".md", ".gitattributes", ".gitignore", ".png", ".license"}
+# Environment variables that keep transformers and its dependencies off the network, and quiet.
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DISABLE_SAFETENSORS_CONVERSION": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "USE_TF": "0",
+    "USE_FLAX": "0",
+}
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """The folder, if nothing in it could run when an encoder is read from it.
+    """Check that nothing in a folder can run when an encoder is read from it; return the folder.
 
     Raises:
-        ModelError: it is no folder; or what in it is refused, and why.
+        ModelError: the folder does not exist, or a file in it is refused.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -64,10 +76,10 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def read_json(file: Path) -> Any:
-    """What a file of settings says.
+    """Read a file of settings.
 
     Raises:
-        ModelError: it cannot be read, or is not JSON.
+        ModelError: the file cannot be read, or is not JSON.
     """
     try:
         return json.loads(file.read_text("utf-8"))
@@ -78,10 +90,10 @@ def read_json(file: Path) -> Any:
 
 
 def folder_identity(folder: Path) -> str:
-    """Sixteen hexadecimal digits that differ when a file that a vector could depend on differs."""
+    """Return sixteen hexadecimal digits that differ when a file that a vector could depend on differs."""
     digest = hashlib.sha256()
     for file in sorted(_files(folder)):
-        if file.suffix.lower() in _SILENT or file.name.startswith("."):
+        if file.suffix.lower() in _IGNORED or file.name.startswith("."):
             continue
         digest.update(f"\n{file.relative_to(folder).as_posix()}\n{file.stat().st_size}\n".encode())
         with file.open("rb") as stream:
@@ -91,7 +103,7 @@ def folder_identity(folder: Path) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files, also those behind links to folders, each folder once."""
+    """Yield all files, including those in linked folders; each folder is visited once."""
     seen = set()
     for where, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(where)
@@ -106,7 +118,7 @@ def _check_settings(file: Path, found: Any) -> None:
     for name, value in _settings(found):
         if name in _NAMING_CODE and value:
             raise ModelError(f"{file}: {name} names code to run, which is refused")
-        # Transformers fetches a kernel of this name, compiled code, from the Hub.
+        # Transformers would download a kernel of this name, which is compiled code.
         if name in ("attn_implementation", "_attn_implementation") and isinstance(value, str) and "/" in value:
             raise ModelError(f"{file}: {name} names code to run, {value}, which is refused")
         if name == "activation_function" and isinstance(value, str) and "." in value and value not in ACTIVATIONS:
@@ -121,7 +133,7 @@ def _check_settings(file: Path, found: Any) -> None:
 
 
 def _settings(found: Any) -> Iterator[tuple[str, Any]]:
-    """All names and values, however deep."""
+    """Yield all names and values, at any depth."""
     if isinstance(found, dict):
         yield from found.items()
     for value in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
@@ -139,3 +151,15 @@ def _check_modules(file: Path, found: Any) -> None:
             raise ModelError(f"{file}: the module {kind} is not one of {', '.join(sorted(MODULES))}, so it is refused")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
             raise ModelError(f"{file}: the path {path!r} leads out of the folder")
+
+
+def go_offline() -> None:
+    """Keep transformers and its dependencies off the network, and quiet; call it before they are imported."""
+    os.environ.update(_OFFLINE)
+
+
+def quieten() -> None:
+    """Disable the progress bars of transformers; call it after transformers is imported."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Which kind of encoder a folder holds; and encoders that other packages bring."""
+"""Find the encoder of a folder, or an encoder provided by another package."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from typing import Any
 from phrasetool.errors import ModelError
 from phrasetool.text_encoders.folder_safety import checked_folder, folder_identity
 from phrasetool.text_encoders.static_encoder import TABLE, WEIGHTS, StaticEncoder
-from phrasetool.text_encoders.text_encoder import TextEncoder
-from phrasetool.text_encoders.tokenizing import TOKENIZER
+from phrasetool.text_encoders.text_encoder import TOKENIZER, TextEncoder
 
-# Packages register `factory(path) -> TextEncoder` there.
+# Entry-point group in which packages register `factory(path) -> TextEncoder`.
 GROUP = "phrasetool.text_encoders"
 _NAMED = re.compile(r"([\w.-]+):(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class FoundEncoder:
-    """An encoder that was found, and checked, and need not be loaded to be known.
+    """An encoder that was checked, but is not loaded yet.
 
     Attributes:
         identity: see `TextEncoder`.
-        load: gives it.
+        load: loads the encoder.
     """
 
     identity: str
@@ -35,29 +34,29 @@ class FoundEncoder:
 
 
 def find_text_encoder(folder: str | os.PathLike[str]) -> FoundEncoder:
-    """An encoder in a folder on this machine; nothing is downloaded, and no code of the folder runs.
+    """Find and check an encoder in a folder on this machine; nothing is downloaded, and no code of the folder runs.
 
     Args:
-        folder: of a static model, of sentence-transformers, or of a transformers encoder; `NAME:PATH` is for the
-            factory NAME of another package, which reads PATH as it likes.
+        folder: folder of a static model, a sentence-transformers encoder or a transformers encoder; `NAME:PATH` calls
+            the factory NAME of another package with PATH.
 
     Raises:
-        ModelError: there is no encoder, or it is refused; it says why.
+        ModelError: the folder has no encoder, or a file in it is refused.
     """
     text = os.fspath(folder)
     if (named := _NAMED.fullmatch(text)) and not Path(text).exists():
-        found = {entry.name: entry for entry in entry_points(group=GROUP)}
-        if named[1] not in found:
+        entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+        if named[1] not in entries:
             raise ModelError(f"{text}: no such folder, and no installed package brings text encoders called {named[1]}")
-        made = _from_package(text, found[named[1]], named[2])
-        return FoundEncoder(f"{named[1]}-{made.identity}", lambda: made)
+        loaded = _from_package(text, entries[named[1]], named[2])
+        return FoundEncoder(f"{named[1]}-{loaded.identity}", lambda: loaded)
     path = checked_folder(text)
     kind, load = _kind_of(path)
     return FoundEncoder(f"{kind}-{folder_identity(path)}", load)
 
 
 def _kind_of(path: Path) -> tuple[str, Callable[[], TextEncoder]]:
-    """What a folder holds, and how it is loaded."""
+    """Return the kind of encoder in a folder, and a function that loads it."""
     if (path / WEIGHTS).is_file() and _is_static(path):
         return "static", lambda: StaticEncoder(path)
     if not any(path.rglob("*.safetensors")):
@@ -65,7 +64,7 @@ def _kind_of(path: Path) -> tuple[str, Callable[[], TextEncoder]]:
     if (path / "modules.json").is_file():
 
         def sentence() -> TextEncoder:
-            from phrasetool.text_encoders.sentence_encoder import SentenceEncoder
+            from phrasetool.text_encoders.transformer_encoder import SentenceEncoder
 
             return SentenceEncoder(path)
 
@@ -82,7 +81,7 @@ def _kind_of(path: Path) -> tuple[str, Callable[[], TextEncoder]]:
 
 
 def _is_static(path: Path) -> bool:
-    """Whether the weights at the top are the table of a static model."""
+    """Return whether the weights in the folder itself are the table of a static model."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -101,5 +100,5 @@ def _from_package(text: str, entry: Any, path: str) -> TextEncoder:
             raise ModelError(f"{text}: the encoder has no {name}")
     if not callable(getattr(encoder, "encode", None)) or encoder.dimension < 1:
         raise ModelError(f"{text}: the encoder cannot encode, or its dimension is {encoder.dimension}")
-    made: TextEncoder = encoder
-    return made
+    result: TextEncoder = encoder
+    return result

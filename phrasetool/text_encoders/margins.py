@@ -1,13 +1,13 @@
-"""From vectors of sentence encoders to similarities: centring, and the margin over the nearest others.
+"""Similarities from vectors of sentence encoders: centring, and the margin over the nearest neighbours.
 
-Cosines of such encoders crowd together, and some phrases are near to everything.  So the mean of a language is taken
-off its vectors, and from the cosine of a pair what its sides reach with others (CSLS, Conneau et al. 2018):
+The cosines of such encoders lie in a narrow range, and some phrases are near to all others.  Therefore the mean of the
+vectors of a language is subtracted, and a pair is scored by the margin over its neighbours (CSLS, Conneau et al. 2018):
 
     margin(s, t) = 2 cos(s, t) - r(s) - r(t)
 
-r(s) is the mean cosine of s with its k nearest of many phrases of the other side, r(t) likewise.
+r(s) is the mean cosine of s with its k nearest neighbours in a sample of phrases of the other side; r(t) likewise.
 
-Vectors are kept as float16; they are computed with as float32.
+Vectors are stored as float16 and computed with as float32.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 
 HalfArray = npt.NDArray[np.float16]
-# Nearest phrases that are looked at, and among how many of the other side they are sought.
+# Number of nearest neighbours, and size of the sample of the other side in which they are searched.
 NEAREST, SAMPLE = 10, 20_000
-# Rows that are worked on at a time; results must not depend on it, so it is one number for all.
+# Rows that are processed together: a constant, because results must not depend on it.
 ROWS = 512
 _SEED = 1
 # float16 -> float32 by integers: the exponent of float16 is biased by 15, that of float32 by 127.
@@ -37,11 +37,11 @@ _ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What becomes of vectors and cosines.
+    """Normalisation of vectors and cosines.
 
     Attributes:
-        name: what users call it.
-        centred: the mean of a language is taken off its vectors.
+        name: its name on the command line.
+        centred: the mean of a language is subtracted from its vectors.
         margin: the margin is the similarity, not the cosine.
     """
 
@@ -51,8 +51,8 @@ class Normalisation:
 
 
 NORMALISATIONS = {
-    found.name: found
-    for found in (
+    normalisation.name: normalisation
+    for normalisation in (
         Normalisation("centred-margin", True, True),
         Normalisation("margin", False, True),
         Normalisation("centred", True, False),
@@ -62,20 +62,20 @@ NORMALISATIONS = {
 
 
 def chunks(rows: int) -> Iterator[tuple[int, int]]:
-    """First and last + 1 of runs of rows."""
+    """Divide rows into chunks; yield the first row of each and the row after its last."""
     return ((first, min(first + ROWS, rows)) for first in range(0, rows, ROWS))
 
 
 def unit_rows(vectors: npt.NDArray[Any]) -> FloatArray:
-    """Rows scaled to length one; zero rows stay zero."""
+    """Scale rows to length one; zero rows stay zero."""
     exact = vectors.astype(np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", exact, exact, dtype=np.float64))[:, None]
-    found: FloatArray = (exact / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return found
+    scaled: FloatArray = (exact / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
 
 
 def mean_direction(vectors: HalfArray) -> FloatArray:
-    """The mean of unit rows, those that are zero left out; float32, shape (n,)."""
+    """Return the mean of the rows scaled to length one, without zero rows; float32, shape (n,)."""
     total, count = np.zeros(vectors.shape[1], np.float64), 0
     for first, last in chunks(len(vectors)):
         rows = unit_rows(vectors[first:last])
@@ -85,11 +85,11 @@ def mean_direction(vectors: HalfArray) -> FloatArray:
 
 
 def prepared(vectors: HalfArray, centre: FloatArray | None) -> Iterator[HalfArray]:
-    """Rows of length one, chunk by chunk, as float16; zero rows stay zero.
+    """Yield rows scaled to length one, chunk by chunk, as float16; zero rows stay zero.
 
     Args:
-        vectors: shape (N, n), as an encoder gave them.
-        centre: what is taken off each unit row; nothing if None.
+        vectors: vectors of an encoder, shape (N, n).
+        centre: vector to subtract from each unit row; None for no centring.
     """
     for first, last in chunks(len(vectors)):
         rows = unit_rows(vectors[first:last])
@@ -99,7 +99,7 @@ def prepared(vectors: HalfArray, centre: FloatArray | None) -> Iterator[HalfArra
 
 
 def sample_rows(vectors: HalfArray, size: int = SAMPLE, seed: int = _SEED) -> FloatArray:
-    """Rows of unit vectors that are no zeros, drawn by a seed; float32, shape (at most `size`, n)."""
+    """Draw a random sample of nonzero rows; float32, shape (at most `size`, n)."""
     known = np.concatenate([np.zeros(0, np.int64), *(
         first + np.flatnonzero(np.asarray(vectors[first:last]).any(1)) for first, last in chunks(len(vectors))
     )])  # fmt: skip
@@ -109,12 +109,13 @@ def sample_rows(vectors: HalfArray, size: int = SAMPLE, seed: int = _SEED) -> Fl
 
 
 def nearness(vectors: HalfArray, others: FloatArray, threads: int = 1, k: int = NEAREST) -> FloatArray:
-    """r, the mean cosine of each row with its k nearest of the others; float32, shape (N,); 0 of zero rows.
+    """Return r, the mean cosine of each row with its k nearest neighbours; float32, shape (N,); 0 for zero rows.
 
     Args:
         vectors: unit rows, shape (N, n).
-        others: unit rows of the other side, shape (S, n), of `sample_rows`; fewer than k are all looked at.
-        threads: worker threads; the result does not depend on them.
+        others: unit rows of the other side, shape (S, n), result of `sample_rows`; if S < k, all are neighbours.
+        threads: worker threads; the result does not depend on their number.
+        k: number of neighbours.
     """
     from threadpoolctl import threadpool_limits
 
@@ -123,15 +124,15 @@ def nearness(vectors: HalfArray, others: FloatArray, threads: int = 1, k: int = 
         return np.zeros(len(vectors), np.float32)
     transposed = np.ascontiguousarray(others.T)
 
-    def work(place: tuple[int, int]) -> FloatArray:
-        # Always as many rows, so that the product takes the same way whatever the number of phrases.
+    def work(chunk: tuple[int, int]) -> FloatArray:
+        # The number of rows is constant, so that the product is computed in the same way for any number of phrases.
         rows = np.zeros((ROWS, vectors.shape[1]), np.float32)
-        rows[: place[1] - place[0]] = vectors[place[0] : place[1]]
-        found = np.empty(ROWS, np.float32)
-        _mean_of_largest(rows @ transposed, np.empty(k, np.float32), found)
-        return found[: place[1] - place[0]]
+        rows[: chunk[1] - chunk[0]] = vectors[chunk[0] : chunk[1]]
+        means = np.empty(ROWS, np.float32)
+        _mean_of_largest(rows @ transposed, np.empty(k, np.float32), means)
+        return means[: chunk[1] - chunk[0]]
 
-    # One thread a product: the last bits of a product may depend on how many there are.
+    # Products use one thread, because their last bits may depend on the number of threads.
     with threadpool_limits(1, "blas"):
         return np.concatenate([np.zeros(0, np.float32), *run(chunks(len(vectors)), work, threads)])
 
@@ -171,7 +172,7 @@ def _widen(row: npt.NDArray[np.uint16], bits: Int32Array, values: FloatArray) ->
 
 @kernel
 def _dot(a: FloatArray, b: FloatArray, sums: FloatArray) -> float:
-    """By 16 running sums, in a fixed order."""
+    """Return the dot product, with 16 running sums in a fixed order."""
     n = len(a)
     whole = n - n % 16
     for j in range(16):
@@ -233,19 +234,19 @@ def pair_similarities(
     reached: tuple[FloatArray, FloatArray],
     margin: bool,
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Similarities of N pairs of phrases, clipped to [-1, 1].
+    """Return the similarities of N pairs of phrases, clipped to [-1, 1].
 
     Args:
-        source_rows, target_rows: int64, shape (N,), rows of the vectors; -1 for a phrase without a vector.
+        source_rows, target_rows: rows of the vectors, int64, shape (N,); -1 for a phrase without a vector.
         vectors: unit rows of both sides, float16, shapes (S, n) and (T, n).
-        reached: r of both sides, shapes (S,) and (T,); any if no margin is wanted.
-        margin: whether the margin is wanted, not the cosine.
+        reached: r of both sides, shapes (S,) and (T,); ignored without `margin`.
+        margin: whether the similarity is the margin instead of the cosine.
 
     Returns:
         float32, shape (N,), 0 where a side has no vector or a zero one; and whether both sides have one.
 
     Raises:
-        ValueError: shapes, types or rows do not fit.
+        ValueError: shapes or types differ from those above, or a row is out of range.
     """
     for rows, matrix in zip((source_rows, target_rows), vectors, strict=True):
         if rows.dtype != np.int64 or matrix.dtype != np.float16 or matrix.shape[1] != vectors[0].shape[1]:
@@ -254,7 +255,7 @@ def pair_similarities(
             raise ValueError("a row is outside the vectors")
     if margin and any(len(r) != len(v) for r, v in zip(reached, vectors, strict=True)):
         raise ValueError("expected a nearness for each vector")
-    found, known = np.empty(len(source_rows), np.float32), np.empty(len(source_rows), np.bool_)
+    similarities, known = np.empty(len(source_rows), np.float32), np.empty(len(source_rows), np.bool_)
     halves = [matrix.view(np.uint16) for matrix in vectors]
-    _similarities(source_rows, target_rows, *halves, *reached, margin, found, known)
-    return found, known
+    _similarities(source_rows, target_rows, *halves, *reached, margin, similarities, known)
+    return similarities, known

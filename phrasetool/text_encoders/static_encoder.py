@@ -1,7 +1,7 @@
-"""Static models: a vector for each token, and a text is the mean of its tokens' vectors.
+"""Static models: a vector for each token; the vector of a text is the mean of its tokens' vectors.
 
-The layout is model2vec's: `tokenizer.json`, `config.json`, and `model.safetensors` with `embeddings`, where wanted
-`weights` (a factor for each token) and `mapping` (the row of each token).  Read by ourselves, with NumPy.
+The layout is model2vec's: `tokenizer.json`, `config.json`, and `model.safetensors` with `embeddings`, optionally
+`weights` (a factor for each token) and `mapping` (the row of each token).  NumPy alone is needed to read it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ import numpy as np
 from phrasetool.errors import ModelError
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.text_encoders.folder_safety import folder_identity, read_json
-from phrasetool.text_encoders.text_encoder import Side
-from phrasetool.text_encoders.tokenizing import encode_batch, over_long, read_tokenizer
+from phrasetool.text_encoders.text_encoder import Side, encode_batch, over_long, read_tokenizer
 
 WEIGHTS = "model.safetensors"
-# What the matrix of vectors is called.
+# Name of the matrix of vectors.
 TABLE = "embeddings"
+# Maximum number of tokens of a text.
 _LONGEST = 512
-
-
-# Sums and squares of what is smaller are numbers of single precision.
+# Sums and squares of smaller values do not overflow in single precision.
 _TOO_LARGE = 1e12
 
 
@@ -32,14 +30,14 @@ class StaticEncoder:
     """A static model from a folder.
 
     Args:
-        folder: that was checked.
+        folder: folder that `checked_folder` accepted.
 
     Attributes:
         dimension, identity: see `TextEncoder`.
-        parallel: several threads may call it at once.
+        parallel: several threads may call the encoder at once.
 
     Raises:
-        ModelError: the folder does not hold one, or it is damaged.
+        ModelError: the folder does not hold a static model, or the model is damaged.
     """
 
     parallel = True
@@ -55,7 +53,7 @@ class StaticEncoder:
             raise ModelError(f"{folder / WEIGHTS}: holds values that are not finite")
         if not (np.abs(self._vectors) < _TOO_LARGE).all():
             raise ModelError(f"{folder / WEIGHTS}: holds values of {_TOO_LARGE:g} and more")
-        # Damaged vocabularies have gaps.
+        # The ids of a damaged vocabulary may have gaps.
         tokens = max(self._tokenizer.get_vocab_size(), 1 + max(self._tokenizer.get_vocab().values(), default=-1))
         self._rows = self._per_token(folder, arrays.get("mapping"), tokens)
         self._factors = arrays.get("weights")
@@ -76,39 +74,39 @@ class StaticEncoder:
         return rows
 
     def encode(self, texts: list[str], side: Side) -> FloatArray:
-        """See `TextEncoder`: the mean over the known tokens, weighted where the model has weights."""
+        """Return the mean vectors of the known tokens, weighted if the model has weights; see `TextEncoder.encode`."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, encoding in enumerate(encode_batch(self._tokenizer, texts)):
             ids = [i for i in encoding.ids if i != self._unknown][:_LONGEST]
             if not ids:
                 continue
-            found = self._vectors[self._rows[ids]]
+            tokens = self._vectors[self._rows[ids]]
             if self._factors is not None:
-                found = found * np.asarray(self._factors[ids], np.float32)[:, None]
-            vectors[row] = found.sum(0) / np.float32(len(ids))
+                tokens = tokens * np.asarray(self._factors[ids], np.float32)[:, None]
+            vectors[row] = tokens.sum(0) / np.float32(len(ids))
         if self._unit:
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors /= np.where(lengths > 0, lengths, 1)
         return vectors
 
     def over_long(self, texts: list[str]) -> int:
-        """How many texts have more than 512 tokens; the rest of them is not seen."""
+        """Return the number of texts with more than 512 tokens, which are truncated."""
         return over_long(self._tokenizer, texts, _LONGEST)
 
 
 def _unknown(tokenizer: Any) -> int | None:
-    """The token that stands for what is unknown, and says nothing."""
+    """Return the id of the token for unknown words, which is left out of means; None if there is none."""
     if token := getattr(tokenizer.model, "unk_token", None):
         number: int | None = tokenizer.token_to_id(token)
         return number
-    found = json.loads(tokenizer.to_str())["model"].get("unk_id")
-    return found if isinstance(found, int) else None
+    unknown = json.loads(tokenizer.to_str())["model"].get("unk_id")
+    return unknown if isinstance(unknown, int) else None
 
 
 def _config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
-    found = read_json(file) if file.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    config = read_json(file) if file.is_file() else {}
+    return config if isinstance(config, dict) else {}
 
 
 def _read_arrays(file: Path) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def _read_arrays(file: Path) -> dict[str, Any]:
     from safetensors.numpy import load_file
 
     try:
-        found: dict[str, Any] = load_file(file)
-        return found
+        arrays: dict[str, Any] = load_file(file)
+        return arrays
     except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ModelError(f"{file}: not a file of weights ({error})") from error

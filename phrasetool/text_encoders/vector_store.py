@@ -1,15 +1,15 @@
-"""Vectors of a table's phrases in a folder: encoded once, used by every later run, without the encoder.
+"""Vectors of a table's phrases in a folder: encoded once, used by later runs without the encoder.
 
-| file | what it holds |
+| file | content |
 |---|---|
-| `store.json` | which encoders, texts and table it is of, and whether it is complete |
-| `SIDE.keys.npy`, `SIDE.rows.npy` | a hash for each distinct phrase, and the row of its vector, or -1 |
-| `SIDE.vectors` | float16, a row for each distinct text, of length one: shortest text first, then by bytes |
-| `SIDE.centred`, `SIDE.*.nearness.npy` | made of the vectors when they are asked for |
-| `sample.npy` | some pairs of the table, by rows, to measure the encoder on |
+| `store.json` | the encoders, texts and table of the vectors, and whether the store is complete |
+| `SIDE.keys.npy`, `SIDE.rows.npy` | a hash of each distinct phrase, and the row of its vector, or -1 |
+| `SIDE.vectors` | float16, one row of length one per distinct text: shortest text first, then by bytes |
+| `SIDE.centred`, `SIDE.*.nearness.npy` | computed from the vectors when needed |
+| `sample.npy` | some pairs of the table, by rows, on which the encoder is measured |
 
-Vectors are appended batch by batch, so an interrupted run goes on where it was, and a full disk leaves what was done.
-A batch holds the same texts in every run, so the vectors do not depend on threads or interruptions.
+Vectors are appended batch by batch, so an interrupted run can be continued, and a full disk does not lose the previous
+batches.  A batch has the same texts in every run, so the vectors do not depend on threads or interruptions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from phrasetool.disk.writable import check_folder, check_space
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.phrases import FloatArray, Int64Array
+from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run
-from phrasetool.text_encoders.encoder_fit import EncoderFit, measure_encoder
+from phrasetool.ranking import CHANCE, pairwise_auc
 from phrasetool.text_encoders.margins import (
     HalfArray,
     Normalisation,
@@ -40,7 +40,6 @@ from phrasetool.text_encoders.margins import (
     sample_rows,
     unit_rows,
 )
-from phrasetool.text_encoders.store_header import header_fault
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 from phrasetool.watch import NOBODY, Watch
 
@@ -48,18 +47,116 @@ _SCHEMA = 1
 _HEADER, _SAMPLE, _LOCK = "store.json", "sample.npy", ".lock"
 _FIRST = (*(f"{side}.{what}.npy" for side in SIDES for what in ("keys", "rows")), _SAMPLE)
 _BEFORE_HEADER = {_LOCK, *_FIRST, *(f".{name}.part" for name in (*_FIRST, _HEADER))}
-# Texts that an encoder sees at a time.
+# Number of texts that are encoded together.
 BATCH = 256
+# Shares of the quantiles of similarities that are reported.
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Minimum number of pairs and of distinct targets for the AUC.
+_FEWEST, _FEWEST_TARGETS = 300, 20
+Similarity = Callable[[Int64Array, Int64Array], tuple[FloatArray, Mask]]
+
+
+@dataclass(frozen=True)
+class EncoderFit:
+    """Quality of similarities, measured on a sample of pairs.
+
+    Attributes:
+        pairs: number of pairs with vectors on both sides.
+        quantiles: quantiles of their similarities, at `SHARES`.
+        auc: probability that a pair is more similar than its source with the target of another pair; None if there are
+            too few pairs.
+    """
+
+    pairs: int
+    quantiles: tuple[float, ...]
+    auc: float | None
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the similarities rank true pairs above others hardly better than chance."""
+        return self.auc is not None and self.auc < CHANCE
+
+    @property
+    def words(self) -> str:
+        """One line that describes the quality."""
+        if not self.pairs:
+            return "no pair of the table has vectors on both sides"
+        parts = [f"{share:.0%} {value:.3f}" for share, value in zip(SHARES, self.quantiles, strict=True)]
+        auc = "" if self.auc is None else f"tells pairs from others with AUC {self.auc:.2f} ({self.pairs:,} entries); "
+        return f"{auc}similarities at {', '.join(parts)}; thresholds of other encoders and models do not apply"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values for statistics in JSON."""
+        values = asdict(self)
+        values["quantiles"] = dict(zip(map(str, SHARES), self.quantiles, strict=False))
+        return values
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> EncoderFit:
+        """Restore an instance from the result of `as_dict`.
+
+        Raises:
+            KeyError, TypeError: the values have another form.
+        """
+        return cls(values["pairs"], tuple(values["quantiles"].values()), values["auc"])
+
+
+def measure_encoder(
+    similarity: Similarity, source_rows: Int64Array, target_rows: Int64Array, telling: Mask, seed: int = 1
+) -> EncoderFit:
+    """Measure similarities on N pairs.
+
+    Args:
+        similarity: function that returns the similarities of pairs of rows, and whether both sides have a vector.
+        source_rows, target_rows: rows of the pairs, int64, shape (N,).
+        telling: pairs that count for the AUC, bool, shape (N,); a pair with a word on both sides, such as a name, is
+            similar for any encoder.
+        seed: seed of the random other targets.
+    """
+    own, known = similarity(source_rows, target_rows)
+    pairs = int(known.sum())
+    quantiles = tuple(round(float(value), 4) + 0.0 for value in np.quantile(own[known], SHARES)) if pairs else ()
+    chosen = known & telling
+    own, source_rows, target_rows = own[chosen], source_rows[chosen], target_rows[chosen]
+    if len(own) < _FEWEST or len(np.unique(target_rows)) < _FEWEST_TARGETS:
+        return EncoderFit(pairs, quantiles, None)
+    auc = pairwise_auc(own, target_rows, lambda other: similarity(source_rows, other)[0], seed)
+    return EncoderFit(pairs, quantiles, None if auc is None else round(auc, 4))
+
+
+def header_problem(header: Mapping[str, Any]) -> str | None:
+    """Return which entry of a header is missing or malformed; None if the header is well-formed."""
+    counts, dimension, encoders = header.get("phrases"), header.get("dimension"), header.get("encoders")
+    if not (isinstance(encoders, list) and len(encoders) == len(SIDES)):
+        return "`encoders` are not two"
+    if not (isinstance(counts, list) and len(counts) == len(SIDES) and all(map(_is_count, counts))):
+        return "`phrases` are no two numbers"
+    if not (_is_count(dimension) and dimension):
+        return "`dimension` is no number"
+    if not _is_count(header.get("over_long", 0)):
+        return "`over_long` is no number"
+    if not isinstance(header.get("made", []), list) or not isinstance(header.get("fits", {}), dict):
+        return "`made` is no list, or `fits` is no object"
+    try:
+        for fit in header.get("fits", {}).values():
+            EncoderFit.from_dict(fit)
+    except (KeyError, TypeError, AttributeError):
+        return "`fits` are none"
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 @dataclass(frozen=True)
 class StoreKind:
-    """What the vectors of a store depend on besides the phrases.
+    """Properties that the vectors of a store depend on, in addition to the phrases.
 
     Attributes:
-        encoders: identities, source first.
-        texts: what becomes of a phrase before it is encoded.
-        holder: what messages call that which the phrases are of.
+        encoders: identities of the encoders, source first.
+        texts: description of how a phrase is preprocessed.
+        holder: name in messages of what the phrases are from.
     """
 
     encoders: tuple[str, str]
@@ -72,11 +169,10 @@ class StoredPhrases:
     """The phrases of a table.
 
     Attributes:
-        keys: uint64, shape (K,), of each side, ascending: hashes of the different phrases.
-        rows: int64, shape (K,), of each side: the text of each phrase; -1 for one that has none.
-        texts: of each side, in canonical order.
-        sample: int64, shape (M, 3): source row and target row of some pairs, and 1 where the pair could be told from
-            others by what it means.
+        keys: hashes of the distinct phrases of each side, ascending, uint64, shape (K,).
+        rows: row of the text of each phrase, for each side, -1 if it has none, int64, shape (K,).
+        texts: texts of each side, in canonical order.
+        sample: source row and target row of some pairs, and 1 if the pair counts for the AUC, int64, shape (M, 3).
     """
 
     keys: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
@@ -86,7 +182,7 @@ class StoredPhrases:
 
     @property
     def fingerprint(self) -> str:
-        """Differs when a phrase differs."""
+        """Sixteen hexadecimal digits that differ when a phrase differs."""
         import hashlib
 
         digest = hashlib.sha256()
@@ -97,17 +193,17 @@ class StoredPhrases:
 
 
 class VectorStore:
-    """A folder of vectors; see the module.
+    """A folder of vectors; see the description of its files above.
 
     Args:
-        folder: it; need not be there.
-        kind: what the vectors must be of.
+        folder: the folder; created if it does not exist.
+        kind: expected properties of the vectors.
 
     Attributes:
-        complete: whether all vectors are there.
+        complete: whether the store has all vectors.
 
     Raises:
-        ModelError: the folder is something else, or holds vectors of another encoder or of other texts.
+        ModelError: the folder is not a store, or holds vectors of another encoder or of other texts.
     """
 
     def __init__(self, folder: str | os.PathLike[str], kind: StoreKind) -> None:
@@ -118,19 +214,19 @@ class VectorStore:
     def _read_header(self) -> dict[str, Any]:
         file = self.folder / _HEADER
         if not file.is_file():
-            # The header is written behind these; it is missing where a run was killed before.
+            # The header is written after these files; it is missing if a run was killed before.
             if self.folder.is_dir() and any(path.name not in _BEFORE_HEADER for path in self.folder.iterdir()):
                 raise ModelError(f"{self.folder}: is no store of vectors", remedy="name a store")
             return {}
         try:
-            found = json.loads(file.read_text("utf-8"))
-            encoders, texts, schema = tuple(found["encoders"]), found["texts"], found["schema"]
+            header = json.loads(file.read_text("utf-8"))
+            encoders, texts, schema = tuple(header["encoders"]), header["texts"], header["schema"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelError(f"{file}: not of a store of vectors ({error})") from error
         if schema != _SCHEMA:
             raise ModelError(f"{file}: of version {schema}, expected {_SCHEMA}", remedy="name a store")
-        if fault := header_fault(found):
-            raise ModelError(f"{file}: damaged ({fault})", remedy="name a store")
+        if problem := header_problem(header):
+            raise ModelError(f"{file}: damaged ({problem})", remedy="name a store")
         if encoders != self.kind.encoders:
             message = f"{self.folder}: holds vectors of another encoder, {encoders[0]}"
             raise ModelError(message + (f" and {encoders[1]}" if encoders[0] != encoders[1] else ""),
@@ -138,49 +234,49 @@ class VectorStore:
         if texts != self.kind.texts:
             message = f"{self.folder}: its phrases were encoded otherwise, {texts}; now {self.kind.texts}"
             raise ModelError(message, remedy="name a store")
-        return dict(found)
+        return dict(header)
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many texts each side has."""
+        """Number of texts of each side."""
         source, target = self._header["phrases"]
         return source, target
 
     def is_of(self, phrases: StoredPhrases) -> bool:
-        """Whether the store is of these phrases."""
+        """Return whether the store belongs to these phrases."""
         return bool(self._header.get("table") == phrases.fingerprint)
 
     @property
     def over_long(self) -> int:
-        """How many texts were cut by the encoders."""
+        """Number of texts that the encoders truncated."""
         return int(self._header.get("over_long", 0))
 
     def fill(
         self, phrases: StoredPhrases, load: Callable[[], tuple[TextEncoder, TextEncoder]], name: str,
         watch: Watch = NOBODY, threads: int = 1,
     ) -> None:  # fmt: skip
-        """Encode what is not there yet.
+        """Encode the texts whose vectors are missing.
 
         Args:
-            phrases: of the table.
-            load: gives the encoders.
-            name: what messages call them.
-            watch: follows the work.
-            threads: worker threads, for encoders that can be called by several.
+            phrases: phrases of the table.
+            load: loads the encoders.
+            name: name of the encoders in messages.
+            watch: progress reporter.
+            threads: worker threads, for encoders that several threads can call.
 
         Raises:
-            ModelError: it is of another table; or an encoder cannot be loaded, or gives something else than vectors of
-                one dimension.
-            PhraseToolError: it cannot be written.
+            ModelError: the store belongs to another table; an encoder cannot be loaded or does not return vectors of
+                its dimension; or the dimensions differ.
+            PhraseToolError: the store cannot be written.
         """
         if self._header and not self.is_of(phrases):
             message = f"{self.folder}: holds vectors of the phrases of another {self.kind.holder}"
             raise ModelError(message, remedy="name a store")
         encoders = load()
         dimension = encoders[0].dimension
-        for what, found in (("target encoder", encoders[1].dimension), ("store", self._header.get("dimension"))):
-            if found not in (None, dimension):
-                raise ModelError(f"{name}: has dimension {dimension}, but the {what} has {found}; both must be one")
+        for what, other in (("target encoder", encoders[1].dimension), ("store", self._header.get("dimension"))):
+            if other not in (None, dimension):
+                raise ModelError(f"{name}: has dimension {dimension}, but the {what} has {other}; both must be one")
         check_folder(self.folder)
         missing = sum(max(2 * dimension * len(phrases.texts[i]) - self._size(side), 0) for i, side in enumerate(SIDES))
         check_space(self.folder, missing)
@@ -219,13 +315,13 @@ class VectorStore:
             open(self.folder / f"{side}.vectors", "ab") as file,
             watch.items(f"encode {side}", len(texts), "phrase") as tick,
         ):
-            there = file.seek(0, os.SEEK_END)
-            # What was cut off in the middle of a batch is done again.
-            there = whole if there >= whole else there - there % batch_bytes
-            file.truncate(there)
-            done = there // (2 * encoder.dimension)
-            tick(done)
-            batches = (texts[first : first + BATCH] for first in range(done, len(texts), BATCH))
+            size = file.seek(0, os.SEEK_END)
+            # An incomplete batch is encoded again.
+            size = whole if size >= whole else size - size % batch_bytes
+            file.truncate(size)
+            encoded_before = size // (2 * encoder.dimension)
+            tick(encoded_before)
+            batches = (texts[first : first + BATCH] for first in range(encoded_before, len(texts), BATCH))
 
             def work(batch: Sequence[str]) -> HalfArray:
                 return unit_rows(encoded(encoder, list(batch), side, name)).astype(np.float16)
@@ -234,12 +330,12 @@ class VectorStore:
             with at_work():
                 for vectors in run(batches, work, threads if getattr(encoder, "parallel", False) else 1):
                     file.write(vectors.tobytes())
-                    # A batch that cannot be written is no use later.
+                    # Flushed, so that a full disk is noticed before the next batch is encoded.
                     file.flush()
                     tick(len(vectors))
 
     def vectors(self, side: Side) -> HalfArray:
-        """The vectors of a side, float16, shape (N, n), in memory only where they are looked at."""
+        """Return the vectors of a side, float16, shape (N, n), mapped into memory."""
         return self._mapped(f"{side}.vectors", self.counts[SIDES.index(side)])
 
     def _mapped(self, name: str, rows: int) -> HalfArray:
@@ -254,7 +350,7 @@ class VectorStore:
         return np.memmap(file, np.float16, "r", shape=(rows, dimension))
 
     def keys(self, side: Side) -> tuple[npt.NDArray[np.uint64], Int64Array]:
-        """The hashes of a side's phrases, and the row of each."""
+        """Return the hashes of a side's phrases, and the row of each."""
         keys, rows = self._load(f"{side}.keys.npy", np.uint64), self._load(f"{side}.rows.npy", np.int64)
         if len(keys) != len(rows) or (
             len(rows) and not -1 <= rows.min() <= rows.max() < self.counts[SIDES.index(side)]
@@ -265,13 +361,20 @@ class VectorStore:
     def normalised(
         self, how: Normalisation, watch: Watch = NOBODY, threads: int = 1
     ) -> tuple[tuple[HalfArray, HalfArray], tuple[FloatArray, FloatArray], EncoderFit]:
-        """Vectors, what they reach with their nearest, and how well they tell pairs; made when first asked for.
+        """Return normalised vectors, their nearness (see `nearness`), and the quality of the similarities.
+
+        Whatever is missing in the store is computed and written.
+
+        Args:
+            how: the normalisation.
+            watch: progress reporter.
+            threads: worker threads.
 
         Raises:
             ModelError: the store is damaged.
-            PhraseToolError: it cannot be written.
+            PhraseToolError: the store cannot be written.
         """
-        if any(name not in self._header.get("made", ()) for name in self._wanted(how)):
+        if any(name not in self._header.get("made", ()) for name in self._files_of(how)):
             with self._writing(), _locked(self.folder):
                 self._normalise(how, watch, threads)
         vectors = self._units(SIDES[0], how), self._units(SIDES[1], how)
@@ -286,7 +389,7 @@ class VectorStore:
                 self._write_header(fits={**fits, how.name: fit.as_dict()})
         return vectors, (reached[0], reached[1]), EncoderFit.from_dict(self._header["fits"][how.name])
 
-    def _wanted(self, how: Normalisation) -> list[str]:
+    def _files_of(self, how: Normalisation) -> list[str]:
         names = [f"{side}.centred" for side in SIDES] if how.centred else []
         return names + ([self._reached(side, how) for side in SIDES] if how.margin else [])
 
@@ -332,12 +435,12 @@ class VectorStore:
 
     def _load(self, name: str, kind: Any) -> npt.NDArray[Any]:
         try:
-            found: npt.NDArray[Any] = np.load(self.folder / name, allow_pickle=False)
+            array: npt.NDArray[Any] = np.load(self.folder / name, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ModelError(f"{self.folder / name}: cannot be read ({error})", remedy="name a store") from error
-        if found.dtype != kind:
+        if array.dtype != kind:
             raise ModelError(f"{self.folder / name}: damaged", remedy="name a store")
-        return found
+        return array
 
     def _save(self, name: str, array: npt.NDArray[Any]) -> None:
         import io
@@ -351,7 +454,7 @@ class VectorStore:
         self._replace(_HEADER, [(json.dumps(self._header, indent=1) + "\n").encode()])
 
     def _replace(self, name: str, parts: Sequence[bytes] | Iterator[bytes]) -> None:
-        """Write a file that appears under its name when it is whole."""
+        """Write a file atomically."""
         scratch = self.folder / f".{name}.part"
         try:
             with open(scratch, "wb") as file:
@@ -374,10 +477,10 @@ class VectorStore:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[IO[bytes]]:
-    """Nobody else writes to the folder.
+    """Lock the folder against other writers.
 
     Raises:
-        PhraseToolError: somebody does.
+        PhraseToolError: another process is writing to the folder.
     """
     with open(folder / _LOCK, "wb") as file:
         try:

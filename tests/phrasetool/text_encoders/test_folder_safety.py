@@ -1,5 +1,3 @@
-"""Folders of encoders that could run code are refused before any library sees them; a sentinel stays untouched."""
-
 import json
 import os
 import pickle
@@ -9,7 +7,7 @@ import sys
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.text_encoders.folder_safety import checked_folder, folder_identity
+from phrasetool.text_encoders.folder_safety import checked_folder, folder_identity, go_offline
 from phrasetool.text_encoders.loading import find_text_encoder
 from tests.commands import clean_environment, run_outside, write
 from tests.text_encoder_folders import sentence_folder, static_folder, table_lines, transformer_folder
@@ -205,3 +203,11 @@ def test_looking_at_a_folder_imports_no_library(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, plain], env=clean_environment(), timeout=120, check=False)
     assert done.returncode == 0
+
+
+def test_libraries_are_told_to_stay_off_the_network(monkeypatch):
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY"):
+        monkeypatch.setenv(name, "0")
+    go_offline()
+    assert os.environ["HF_HUB_OFFLINE"] == os.environ["TRANSFORMERS_OFFLINE"] == "1"
+    assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"

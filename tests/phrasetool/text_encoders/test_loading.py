@@ -4,9 +4,8 @@ import pytest
 from phrasetool.errors import ModelError
 from phrasetool.text_encoders import loading
 from phrasetool.text_encoders.loading import find_text_encoder
-from phrasetool.text_encoders.sentence_encoder import SentenceEncoder
 from phrasetool.text_encoders.static_encoder import StaticEncoder
-from phrasetool.text_encoders.transformer_encoder import TransformerEncoder
+from phrasetool.text_encoders.transformer_encoder import SentenceEncoder, TransformerEncoder
 from tests.text_encoder_folders import sentence_folder, static_folder, transformer_folder
 
 

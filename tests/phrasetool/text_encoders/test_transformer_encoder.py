@@ -1,9 +1,11 @@
+import json
+
 import numpy as np
 import pytest
 
 from phrasetool.errors import ModelError
-from phrasetool.text_encoders.transformer_encoder import TransformerEncoder
-from tests.text_encoder_folders import letters_tokenizer, transformer_folder
+from phrasetool.text_encoders.transformer_encoder import SentenceEncoder, TransformerEncoder
+from tests.text_encoder_folders import letters_tokenizer, sentence_folder, transformer_folder
 
 TEXTS = ["abc", "a", "some words of a phrase", "abc def"]
 
@@ -72,3 +74,56 @@ def test_tokenizer_of_another_model_is_refused(tmp_path):
     tokenizer.save(str(folder / "tokenizer.json"))
     with pytest.raises(ModelError, match="not of one model"):
         TransformerEncoder(folder)
+
+
+@pytest.fixture
+def sentence_encoder(tmp_path):
+    return sentence_folder(tmp_path / "sentence", transformer_folder(tmp_path / "plain"))
+
+
+def test_vectors_are_those_of_sentence_transformers(sentence_encoder):
+    from sentence_transformers import SentenceTransformer
+
+    encoder = SentenceEncoder(sentence_encoder)
+    assert encoder.dimension == 8
+    expected = SentenceTransformer(str(sentence_encoder), device="cpu").encode(TEXTS, show_progress_bar=False)
+    np.testing.assert_allclose(encoder.encode(TEXTS, "source"), expected, atol=1e-6)
+
+
+def test_the_prompt_of_the_folder_is_used(sentence_encoder):
+    from sentence_transformers import SentenceTransformer
+
+    plain = SentenceEncoder(sentence_encoder).encode(TEXTS, "source")
+    file = sentence_encoder / "config_sentence_transformers.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps({**settings, "prompts": {"q": "query "}, "default_prompt_name": "q"}))
+    found = SentenceEncoder(sentence_encoder).encode(TEXTS, "source")
+    expected = SentenceTransformer(str(sentence_encoder), device="cpu").encode(TEXTS, show_progress_bar=False)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.abs(found - plain).max() > 1e-3
+
+
+def test_long_texts_of_sentence_transformers_are_counted(sentence_encoder):
+    assert SentenceEncoder(sentence_encoder).over_long(["a " * 30, "a " * 31, "b"]) == 1
+
+
+def test_an_old_library_is_refused(sentence_encoder, monkeypatch):
+    import sentence_transformers
+
+    monkeypatch.setattr(sentence_transformers, "__version__", "5.6.1")
+    with pytest.raises(ModelError, match=r"5\.6\.1 may run code from a folder; 6 or newer is needed"):
+        SentenceEncoder(sentence_encoder)
+
+
+def test_damaged_sentence_encoders_are_refused(sentence_encoder):
+    pooling = sentence_encoder / "1_Pooling" / "config.json"
+    pooling.write_text('{"embedding_dimension": "x", "pooling_mode": "no such"}')
+    with pytest.raises(ModelError, match="not a model that sentence-transformers can read") as error:
+        SentenceEncoder(sentence_encoder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_tokenizer_of_sentence_transformers_is_named(sentence_encoder):
+    (sentence_encoder / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match=r"has no tokenizer\.json"):
+        SentenceEncoder(sentence_encoder)
