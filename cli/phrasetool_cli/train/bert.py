@@ -17,7 +17,6 @@ from phrasetool_cli.train.setting_options import SettingsCommand, declarations, 
 
 if TYPE_CHECKING:
     from phrasetool.bert.data import PieceTexts, TextLines
-    from phrasetool.bert.settings import MaskedLmSettings
     from phrasetool.bert.training import MaskedLmReport, TrainedBert
 
 
