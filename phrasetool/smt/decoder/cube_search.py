@@ -133,7 +133,9 @@ def pop(heap: npt.NDArray[np.void], size: int) -> int:
 def _taken_slot(fringe: Fringe, edge: int, row: int, column: int) -> int:
     """The slot of the extension that was taken at a place of a grid, or the free one for it."""
     last = len(fringe.taken) - 1
-    slot = np.int64(mix(mix(mix(np.uint64(0), edge), row), column) & np.uint64(last))
+    # Rows and columns are few: what they share with the edge only makes collisions likelier.
+    key = np.int64(edge) << 32 ^ np.int64(row) << 16 ^ np.int64(column)
+    slot = np.int64(mix(np.uint64(0), key) & np.uint64(last))
     while True:
         number = fringe.taken[slot]
         if number < 0:

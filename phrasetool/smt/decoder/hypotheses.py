@@ -213,12 +213,15 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
     then.
 
     A hypothesis that equals another in all its future depends on recombines with it.  With `keep_arcs` the worse one
-    stays in the pool, in the other's list of arcs, for n-best lists.
+    stays in the pool, in the other's list of arcs, for n-best lists.  Without, the last stack keeps the best one only.
     """
     total = pool[used].total
     if total < stacks.thresholds[stack]:
         return used
-    place = _place(stacks.slots, stack, pool, used)
+    only_best = not keep_arcs and stack == len(stacks.sizes) - 1
+    place = np.int64(0)
+    if not only_best:
+        place = _place(stacks.slots, stack, pool, used)
     old = stacks.slots[stack, place]
     pool[used].arcs = NONE
     if old >= 0 and pool[old].total >= total:
@@ -239,7 +242,7 @@ def add(stacks: Stacks, pool: npt.NDArray[np.void], used: int, stack: int, keep_
         used -= 1
     if total > stacks.best[stack]:
         stacks.best[stack] = total
-        stacks.thresholds[stack] = max(stacks.thresholds[stack], total + stacks.beam[0])
+        stacks.thresholds[stack] = max(stacks.thresholds[stack], total if only_best else total + stacks.beam[0])
     if stacks.sizes[stack] >= 2 * stacks.size[0]:
         _prune(stacks, pool, stack)
     return used + 1
