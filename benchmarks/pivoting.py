@@ -8,7 +8,7 @@ the four of the triangulated table:
 
     plain           none
     control         the probability of the best path, and the number of paths: both ignore similarity
-    control+legs    also similarities of the two halves, combined by `pivot --similarities`
+    control+legs    also similarities of the two halves, combined by `pivot --similarity-columns`
     control+model   also similarities of a model trained on likely pairs of the triangulated table, by `annotate`
 
 NAME+words: words of the texts without an entry were given some by `augment`.  NAME+rerank: a neural translator chose

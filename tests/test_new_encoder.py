@@ -174,7 +174,7 @@ def test_help_shows_it(registered):
     text = " ".join(run_inside("train", "phrases", *named, "--help").out.decode().split())
     assert "--reach X How near a random phrase may be. [default: 2]" in text
     assert "--power N Nothing depends on it. [default: 1]" in text
-    assert "--dimension N n, the size of a phrase vector. [default: 20]" in text
+    assert "--dimension N Size of a phrase vector. [default: 20]" in text
 
 
 @pytest.mark.parametrize(

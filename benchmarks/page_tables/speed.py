@@ -25,7 +25,7 @@ def commands() -> str:
         _row("`annotate`: read, encode every phrase, score, write", f"{speed}/annotate", f"{ratio}/annotate",
              f"{bars}/annotate"),
         _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune", f"{bars}/prune"),
-        _row("`prune --threshold --scores`: similarities kept by an earlier run", f"{speed}/prune --scores",
+        _row("`prune --threshold --similarities`: similarities kept by an earlier run", f"{speed}/prune --scores",
              f"{ratio}/prune --scores", f"{bars}/prune --scores"),
         _row("`prune` with its reordering table", f"{step}/prune both"),
         _row("`prune --scores` with its reordering table", f"{step}/prune both --scores"),

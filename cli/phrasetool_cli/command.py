@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from phrasetool.text_splitting import split_lines
 from phrasetool_cli.messages import hint
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ def _check(context: click.Context, parameter: click.Parameter, wanted: bool) -> 
 
 verbose_option = click.option(
     "--verbose", "-v", is_flag=True, expose_value=False, callback=_check,
-    help="Say all settings, versions and the seconds of each step, on standard error.",
+    help="Print settings, versions and the seconds of each step.",
 )  # fmt: skip
 
 
@@ -201,6 +204,42 @@ def value_of(arguments: Sequence[str], option: str) -> str | None:
     return value
 
 
+# A word of a shell line; quotes may hold spaces.
+_WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|\S)+")
+
+
+def fitted_examples(text: str, width: int) -> str:
+    """Break the commands of examples that are wider than a terminal, as a shell takes them.
+
+    Args:
+        text: lines; commands are indented.
+        width: of a line.
+    """
+    lines = []
+    for line in split_lines(text):
+        if len(line) <= width or not line.lstrip().startswith("phrasetool "):
+            lines.append(line)
+            continue
+        current = line[: len(line) - len(line.lstrip())]
+        indent = f"{current}    "
+        for i, word in enumerate(_WORD.findall(line)):
+            if len(current) + len(word) + 3 > width:
+                lines.append(f"{current} \\")
+                current = indent + word
+            else:
+                current = f"{current}{' ' if i and current != indent else ''}{word}"
+        lines.append(current)
+    return "\n".join(lines)
+
+
+def _format_examples(command: click.Command, formatter: click.HelpFormatter) -> None:
+    if command.epilog:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            text = inspect.cleandoc(command.epilog)
+            formatter.write_text(fitted_examples(text, formatter.width - formatter.current_indent))
+
+
 class SectionedCommand(click.Command):
     """A command that lists its options under the titles that `sections` gave them, the others last.
 
@@ -238,11 +277,28 @@ class SectionedCommand(click.Command):
             tell_settings(context)
         return super().invoke(context)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _format_examples(self, formatter)
+
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""
         for title, rows in self.sections(context).items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(rows, col_max=_fewest_lines(rows, formatter.width))
+
+
+def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:
+    """Width of the column of names with which options take the fewest lines; longer names stand in their own lines."""
+
+    def lines(column: int) -> int:
+        # As click's formatter does it: two blanks before names, two behind them, two less than the width.
+        return sum(
+            (len(names) > column) + max(1, len(textwrap.wrap(text, max(width - column - 6, 10))))
+            for names, text in rows
+        )
+
+    return min(sorted({len(names) for names, _ in rows}, reverse=True), key=lines)
 
 
 def _short_record(names: str, text: str) -> tuple[str, str]:
@@ -302,6 +358,10 @@ class LazyGroup(click.Group):
         """List the commands, then the options."""
         self.format_commands(context, formatter)
         click.Command.format_options(self, context, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _format_examples(self, formatter)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under their titles, without importing them."""

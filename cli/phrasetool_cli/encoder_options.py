@@ -12,7 +12,9 @@ from phrasetool_cli.command import sections
 if TYPE_CHECKING:
     from moses_compat.measures.encoder_request import EncoderRequest
 
-# Those of `EncoderRequest`, in order; and what they are called.
+# Parameters of sentence encoders -> their options.
+FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
+# Parameters of `EncoderRequest`, in order -> their options.
 _FLAGS = {
     "target_encoder": "--target-encoder",
     "detokenise": "--detokenise",
@@ -21,22 +23,24 @@ _FLAGS = {
     "encoder_store": "--encoder-store",
 }
 
-encoder_options = sections(
-    "Sentence encoders from elsewhere",
+sentence_encoder_options = sections(
+    "Sentence encoder",
     click.option("--encoder", metavar="FOLDER",
-                 help="Similarities by a sentence encoder on this machine that knows both languages: of "
-                      "sentence-transformers, of transformers (mean pooling), or static (model2vec).  Each phrase is "
-                      "encoded once.  NAME:PATH is for the encoder NAME of another package."),
+                 help="Pretrained sentence encoder."),
     click.option("--target-encoder", metavar="FOLDER",
-                 help="Another encoder for the target side, of the same space.  [default: the same]"),
+                 help="Encoder of the target side.  [default: the same]"),
     click.option("--detokenise", metavar="LANG",
-                 help="Put tokens together by the rules of this language (de, zh, ...), or of two: SOURCE,TARGET."),
-    click.option("--prefix", metavar="TEXT", help="Put this before every phrase, as in 'query: '."),
+                 help="Detokenise by language, or SOURCE,TARGET."),
+    click.option("--prefix", metavar="TEXT", help="Put this before every text, as in 'query: '."),
+)  # fmt: skip
+
+encoder_options = sections(
+    "Sentence encoder",
+    sentence_encoder_options,
     click.option("--normalise", type=click.Choice(["centred-margin", "margin", "centred", "cosine"]),
-                 help="Take the mean of a language off its vectors; and from the cosine what a phrase reaches with its "
-                      "10 nearest of 20,000 of the other side.  [default: centred-margin, both]"),
+                 help="Centre vectors, apply CSLS.  [default: the first]"),
     click.option("--encoder-store", metavar="FOLDER",
-                 help="Where vectors are kept between runs.  [default: TABLE.ID.vectors, with the ID of the encoder]"),
+                 help="Folder of kept vectors.  [default: TABLE.ID.vectors]"),
 )  # fmt: skip
 
 

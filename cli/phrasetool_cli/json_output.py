@@ -15,8 +15,7 @@ STANDARD = "-"
 
 json_option = click.option(
     "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]",
-    help="Write what was found as one JSON document to FILE; without FILE or with `-` to standard output, instead of "
-         "any text there.",
+    help="Write results as JSON to FILE or standard output.",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs, is_given
 from phrasetool_cli.command import sections, verbose_option
+from phrasetool_cli.messages import hint
 from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
 
 _DEFAULT_MODEL = "phrasetool-model"
-WHICH_MODEL = "[default: $PHRASETOOL_MODEL, else ./phrasetool-model]"
+WHICH_MODEL = "[default: ./phrasetool-model]"
 
 
 def default_model() -> str:
@@ -39,10 +40,23 @@ def available_processors() -> int:
 
 model_option = click.option("-m", "--model", "model_folder", metavar="FOLDER", help=f"Model folder.  {WHICH_MODEL}")
 
-reading_option = click.option(
-    "--reading", type=click.Choice(["normalised", "density"]), default="normalised",
-    help="How a translator scores an entry: by the probabilities of its words among all words, or, faster, by their "
-         "densities alone.",
+
+class _TranslatorScore(click.Choice[str]):
+    """Scores of translators under the names that the library has; former names of options' values are valid, too."""
+
+    _names = {"softmax": "normalised", "unnormalised": "density"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__(list(self._names))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the library's name."""
+        return value if value in self._names.values() else self._names[super().convert(value, param, ctx)]
+
+
+translator_score_option = click.option(
+    "--translator-score", "reading", type=_TranslatorScore(), default="softmax",
+    help="Score of translators.",
 )  # fmt: skip
 
 
@@ -62,11 +76,11 @@ def threads_option(help_text: str = "Worker threads.") -> _Option[Any]:
     )  # fmt: skip
 
 
-force_option = click.option("--force", is_flag=True, help="Go on although a check says that the input makes no sense.")
+force_option = click.option("--force", is_flag=True, help="Ignore failed sanity checks.")
 # How much a command says.
 quiet_option = sections(
     None,
-    click.option("--quiet", "-q", is_flag=True, is_eager=True, help="No progress, no summary."),
+    click.option("--quiet", "-q", is_flag=True, is_eager=True, help="Print warnings and errors only."),
     verbose_option,
 )
 
@@ -87,32 +101,32 @@ def _chosen_device(name: str) -> str:
 
 scoring_device_option = click.option(
     "--device", type=_chosen_device, default="cpu", show_default=True, metavar="NAME",
-    help="Where a model of phrases encodes: cpu, cuda or auto.  On a GPU similarities differ in their last digits.",
+    help="Device: cpu, cuda or auto.",
 )  # fmt: skip
 
 seed_option = click.option("--seed", type=click.IntRange(0), default=1, metavar="N", help="Random seed.")
 
 allow_empty_option = click.option(
-    "--allow-empty", is_flag=True, help="Go on although there is nothing to read, as may be in a pipeline."
+    "--allow-empty", is_flag=True, help="Accept empty input."
 )  # fmt: skip
 
 sort_option = click.option(
     "--sort", is_flag=True,
-    help="Sort TABLE first, as Moses does (LC_ALL=C sort), on disk if it is large.",
+    help="Sort TABLE first (LC_ALL=C).",
 )  # fmt: skip
 
 # Options of every command that streams a table.
 table_options = sections(
-    "How the table is read",
+    "Reading",
     click.option("--on-error", type=click.Choice(["fail", "skip", "keep"]), default="fail",
-                 help="What to do about a line that is not a table entry: stop, leave it out, or pass it through."),
+                 help="Action at malformed lines."),
     threads_option(),
     allow_empty_option,
     force_option,
     click.option("--block-bytes", type=size_in_bytes, default="2M", metavar="SIZE",
-                 help="How much text a thread takes at a time.  Changes speed and memory, never the output."),
+                 help="Text per thread at a time."),
     click.option("--max-line", type=size_in_bytes, default="16M", metavar="SIZE",
-                 help="Refuse a line of more bytes, before it fills the memory."),
+                 help="Refuse longer lines."),
     None,
     quiet_option,
 )  # fmt: skip
@@ -120,8 +134,10 @@ table_options = sections(
 # The options that name a model, for every command that decodes.
 decoder_model_options = sections(
     "Model",
-    click.option("--moses-ini", "ini", required=True, metavar="FILE", help="The model: a moses.ini (version 2)."),
-    click.option("--table", metavar="FILE", help="Use this phrase table instead of the one the ini names."),
+    click.option(
+        "--moses-ini", "ini", required=True, metavar="FILE", help="Read the model from this moses.ini (version 2)."
+    ),
+    click.option("--table", metavar="FILE", help="Use this phrase table instead of the ini's."),
     click.option("--reordering-table", metavar="FILE", help="Use this reordering table instead of the ini's."),
 )
 
@@ -129,45 +145,60 @@ decoder_model_options = sections(
 search_options = sections(
     "Search",
     click.option("--search", "algorithm", type=click.Choice(["stack", "cube"]),
-                 help="Every extension of every hypothesis, or cube pruning: the most promising ones only.  "
-                      "[default: ini, else stack]"),
+                 help="Search algorithm.  [default: ini, else stack]"),
     click.option("--stack", "stack_size", type=click.IntRange(1), metavar="N",
-                 help="Hypotheses a stack keeps.  [default: ini, else 200]"),
+                 help="Hypotheses per stack.  [default: ini, else 200]"),
     click.option("--pop-limit", type=click.IntRange(1), metavar="N",
-                 help="Hypotheses cube pruning makes for a stack.  [default: ini, else 1000]"),
+                 help="Cube pruning pop limit.  [default: ini, else 1000]"),
     click.option("--beam-threshold", type=Share(max_open=True), metavar="P",
-                 help="Drop hypotheses less probable than this share of their stack's best.  "
-                      "[default: ini, else 1e-5]"),
+                 help="Beam threshold.  [default: ini, else 1e-5]"),
     click.option("--distortion-limit", type=int, metavar="N",
-                 help="Words a jump may span; -1: any, up to 63.  [default: ini]"),
+                 help="Maximum jump; -1: 63 words.  [default: ini]"),
     click.option("--table-limit", type=click.IntRange(0), metavar="N",
-                 help="Options per source phrase; 0: all.  [default: ini, else 20]"),
+                 help="Entries per source.  [default: ini, else 20]"),
 )  # fmt: skip
 
 weight_option = click.option(
     "--weight", type=finite_number, default=0.0, metavar="W",
-    help="Start weight of columns that the table in the ini did not have; 0 leaves every translation as it was.",
+    help="Initial weight of new score columns in the ini.",
 )  # fmt: skip
 
 relative_option = click.option(
     "--relative", is_flag=True,
-    help="In the ini that is written, make all paths relative to its folder.  Moses has to be started there.",
+    help="Write paths in the ini relative to its folder.",
 )  # fmt: skip
+
+
+def dev_option(help_text: str, metavar: str = "SOURCE REFERENCE") -> _Option[Any]:
+    """`--dev`, the two sides of a development set."""
+    return click.option("--dev", "development", nargs=2, metavar=metavar, help=help_text)
+
+
+def former_option(*names: str, **settings: Any) -> _Option[Any]:
+    """An option of earlier releases, which works for one more release and is not listed."""
+    return click.option(*names, hidden=True, **settings)
+
+
+def hint_at_dev(former: str) -> None:
+    """Recommend `--dev` in place of former options, unless the command is quiet."""
+    if not click.get_current_context().params.get("quiet"):
+        hint(f"{former} are now `--dev SOURCE TARGET`; the old form works for one more release")
+
 
 engine_options = sections(None, threads_option(), quiet_option)
 
 # Options of the commands that rescore n-best lists.
 list_source_option = click.option(
     "--source", required=True, metavar="FILE",
-    help="The text that the list translates, a tokenised sentence a line; sentence 0 of the list is its first line.",
+    help="Text that the list translates, with a tokenised sentence a line.",
 )  # fmt: skip
 
 neural_column_options = sections(
-    "What the columns say",
-    click.option("--length", type=click.Choice(["words", "none"]), default="words",
-                 help="Divide a log probability by the words it is of, and their end, or leave it."),
+    "Columns",
+    click.option("--length-normalisation", "length", type=click.Choice(["words", "none"]), default="words",
+                 help="Divide log-probabilities by length (including </s>), or not."),
     click.option("--each", is_flag=True,
-                 help="A column a model; else a column a direction, the mean of its models' log probabilities."),
+                 help="Write a column for each model instead of a mean for each direction."),
 )  # fmt: skip
 
 
@@ -175,15 +206,14 @@ def translators_option(required: bool) -> _Option[Any]:
     """`--model`, several times."""
     return click.option(
         "-m", "--model", "folders", multiple=True, required=required, metavar="FOLDER",
-        help="A neural translator, of either direction: its vocabularies tell.  Again for another one.",
+        help="Translator of either direction; repeatable.",
     )  # fmt: skip
 
 
 cluster_options = sections(
     click.option("--engine", type=click.Choice(["threads", "ray"]), default="threads",
-                 help="Who works: threads of this process, or as many processes of a Ray cluster, which begins on this "
-                      "machine if --address names none.  The output is the same."),
-    click.option("--address", metavar="HOST:PORT", help="Of the Ray cluster; `auto` for one that runs here."),
+                 help="Run in threads or on a Ray cluster."),
+    click.option("--address", metavar="HOST:PORT", help="Address of the Ray cluster, or `auto`."),
 )  # fmt: skip
 
 
@@ -212,8 +242,7 @@ def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner |
 
 resume_option = click.option(
     "--resume", is_flag=True,
-    help="Keep what is finished beside the output, in OUTPUT.unfinished, until all is done; and go on from what an "
-         "interrupted run with --resume left there.",
+    help="Continue an interrupted run (OUTPUT.unfinished).",
 )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
     )
     extract = BuildCommand(
         "extract",
-        ("extract", *sides, place("aligned.gz"), "-o", place("table.gz"), "--reordering-table",
+        ("extract", *sides, place("aligned.gz"), "-o", place("table.gz"), "--reordering-out",
          place("reordering.gz"), "--max-length", str(config.build.max_phrase_length)),
         ("table.gz", "reordering.gz"), (align,),
     )  # fmt: skip
@@ -108,7 +108,7 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
     )  # fmt: skip
     tune = BuildCommand(
         "tune",
-        ("tune", "--moses-ini", place("start.ini"), "--source", dev.source, "--reference", dev.target, "--seed", seed,
+        ("tune", "--moses-ini", place("start.ini"), "--dev", dev.source, dev.target, "--seed", seed,
          *search_options(config), *forced(config), "-o", place("moses.ini")),
         ("moses.ini",), (start,), keeps=place("moses.ini"), cluster=True,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def method_options(method: Method, ini: str, bitext: TextPair | None, forced_pai
     """
     found = ["--moses-ini", ini] if method.needs & {LOSSES, MODEL_SCORES} else []
     if SIGNIFICANCE in method.needs and bitext:
-        found += ["--corpus", bitext.source, bitext.target]
+        found += ["--bitext", bitext.source, bitext.target]
     if USES in method.needs:
         found += as_options(("--forced-pairs", forced_pairs))
     return found
@@ -181,7 +181,7 @@ def _plan_encoders(
             plan.models[dimension] = said[1]
         if dimension == plan.dimension:
             plan.said = said
-        arguments = ("prune", table, *said, "--scores", place(scores), "--sweep", "0:0:1", *forced(config))
+        arguments = ("prune", table, *said, "--similarities", place(scores), "--sweep", "0:0:1", *forced(config))
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
 

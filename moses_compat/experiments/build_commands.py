@@ -84,15 +84,36 @@ def commands_of(phases: Phases) -> list[BuildCommand]:
     return [command for phase in phases for chain in phase for command in chain]
 
 
-# Present name of an option -> the name that identities of commands are computed with, so that what was made before an
-# option was renamed is found again.
-_FORMER_NAMES = {
-    "--architecture": "--encoder",
-    "--epochs": "--iterations",
-    "--pretrain-epochs": "--pretrain-iterations",
-    "--label-smoothing": "--smoothing",
-    "--attention-layers": "--layers",
-}
+# Command -> present name of an option -> its names when identities of commands were first computed, one for each value:
+# what was made before options were renamed is found again.
+_FORMER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "train": {
+        "--architecture": ("--encoder",), "--epochs": ("--iterations",),
+        "--pretrain-epochs": ("--pretrain-iterations",), "--label-smoothing": ("--smoothing",),
+        "--attention-layers": ("--layers",),
+    },
+    "prune": {"--similarities": ("--scores",), "--bitext": ("--corpus",)},
+    "extract": {"--reordering-out": ("--reordering-table",)},
+    "tune": {"--dev": ("--source", "--reference")},
+    "rerank": {"--dev": ("--dev-source", "--dev-reference")},
+}  # fmt: skip
+
+
+def former_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with the names of options that identities are computed with."""
+    names = _FORMER_NAMES.get(arguments[0], {})
+    former: list[str] = []
+    further: list[str] = []
+    for argument in arguments:
+        if argument in names:
+            first, *further = names[argument]
+            former.append(first)
+            continue
+        former.append(argument)
+        # The next value of an option that once was several.
+        if further and len(former) > 1 and former[-2].startswith("--"):
+            former.append(further.pop(0))
+    return former
 
 
 class BuildStore:
@@ -123,8 +144,8 @@ class BuildStore:
         made = {self.path(name) for one in command.lineage for name in one.outputs}
         made |= {os.path.dirname(path) for path in made}
         parts = [
-            self._portable(_FORMER_NAMES.get(argument, argument), made)
-            for argument in command.arguments
+            self._portable(argument, made)
+            for argument in former_arguments(command.arguments)
             if not (checked and argument == FORCE)
         ]
         place = os.path.abspath(self.folder) if command.anchored else ""

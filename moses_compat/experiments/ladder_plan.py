@@ -206,7 +206,7 @@ class _Planner:
         ini = self._place(f"{stem}.ini")
         tune = BuildCommand(
             f"{stem}-tune",
-            ("tune", "--moses-ini", table.ini, "--source", dev.source, "--reference", dev.target, "--seed", str(seed),
+            ("tune", "--moses-ini", table.ini, "--dev", dev.source, dev.target, "--seed", str(seed),
              "--iterations", str(self._asked.iterations), *search, *self._force, "-o", ini),
             (f"{stem}.ini",), table.makers, keeps=ini, cluster=True,
         )  # fmt: skip
@@ -231,7 +231,7 @@ class _Planner:
         return BuildCommand(
             f"{stem}-rerank",
             ("rerank", listed[TESTS], "--source", self._texts[TESTS].source, *models, "--dev-list", listed[DEV],
-             "--dev-source", dev.source, "--dev-reference", dev.target, *self._force, "-o",
+             "--dev", dev.source, dev.target, *self._force, "-o",
              self._place(f"{stem}.{_RERANKED}")),
             (f"{stem}.{_RERANKED}",), lists,
         )  # fmt: skip

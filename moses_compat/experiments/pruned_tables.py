@@ -101,7 +101,7 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
     if system.seed:
         options += ["--seed", str(system.seed)]
     if SIMILARITIES in method.needs:
-        options += ["--scores", plan.scores[plan.dimension]]
+        options += ["--similarities", plan.scores[plan.dimension]]
     options += method_options(method, plan.ini, bench.session.config.bitext, plan.forced_pairs)
     return shlex.join(["phrasetool", "prune", *map(shown_path, [bench.model.table, *options]), "-o", "pruned.gz"])
 

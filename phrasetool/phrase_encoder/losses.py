@@ -224,9 +224,7 @@ class _MarginLoss(CoTrainingObjective):
 
     # The paper does not give its own.  With this one a pair teaches something as long as its cosine is below 1, against
     # a negative that is orthogonal to the prediction.  All losses that share it learn less with smaller ones.
-    margin: float = option(
-        1.0, "By how much the cosine with the true partner must be above that with the negative.", ge=0
-    )
+    margin: float = option(1.0, "Margin between true and negative partner.", ge=0)
 
     defaults: ClassVar[Mapping[str, Any]] = SPREAD
 
@@ -358,7 +356,7 @@ class MaxMargin(CoTrainingObjective):
         ValueError: the margin is negative, or the distribution is unknown.
     """
 
-    margin: float = option(1.0, "By how much the true partner must be nearer than the corrupted one.", ge=0)
+    margin: float = option(1.0, "Margin between true and corrupted partner.", ge=0)
     corruption: str = option("frequency", "Draw random words by frequency or uniform.", choices=CORRUPTIONS)
 
     name: ClassVar[str] = "max-margin"
@@ -401,8 +399,8 @@ class InBatch(JointObjective):
     """
 
     temperature: float = option(0.05, "Divisor of the cosines; at least 0.03.", ge=_LOWEST_TEMPERATURE)
-    smoothing: float = option(0.25, "Share of the target distribution spread evenly over the batch.", ge=0, le=1)
-    correction: float = option(1.0, "Strength of the frequency correction, from 0 (none) to 1.", ge=0, le=1)
+    smoothing: float = option(0.25, "Share of the target spread over the batch.", ge=0, le=1)
+    correction: float = option(1.0, "Strength of the frequency correction.", ge=0, le=1)
 
     name: ClassVar[str] = "in-batch"
     summary: ClassVar[str] = "tell the true partner from the other phrases of the batch, whatever their frequency"

@@ -59,33 +59,27 @@ class TrainingSettings(Options):
 
     loss: str = "in-batch"
     encoder: str = "rae"
-    dimension: int = option(50, "n, the size of a phrase vector.", ge=1)
-    iterations: int = option(
-        25, "Passes over the pairs (at most, with a constant step size: then a local minimum ends it).", ge=0
-    )
-    patience: int = option(1, "Iterations without a new minimum before training with a constant step size stops.", ge=1)
-    pretrain_iterations: int = option(0, "Passes that train each encoder alone first, to reconstruct.", ge=0)
+    dimension: int = option(50, "Size of a phrase vector.", ge=1)
+    iterations: int = option(25, "Maximum passes over the pairs.", ge=0)
+    patience: int = option(1, "Passes without a new minimum.", ge=1)
+    pretrain_iterations: int = option(0, "Passes of each encoder alone.", ge=0)
     seed: int = seed_option()
-    alpha: float = option(0.1, "Weight of the reconstruction error against the semantic one.", ge=0, le=1)
-    learning_rate: float = option(0.006, "Step size; above the default dimension matrices take smaller steps.", gt=0)
-    schedule: str = option("linear", "constant, or linear: the step size falls to 0.", choices=SCHEDULES)
-    batch_size: int = option(512, "Pairs per update; fewer for small sets, if not given.", ge=1)
-    optimizer: str = option("adam", "adam or sgd.", choices=OPTIMIZERS)
+    alpha: float = option(0.1, "Weight of the reconstruction error.", ge=0, le=1)
+    learning_rate: float = option(0.006, "Step size.", gt=0)
+    schedule: str = option("linear", "Step size: constant, linear.", choices=SCHEDULES)
+    batch_size: int = option(512, "Maximum pairs per update.", ge=1)
+    optimizer: str = option("adam", "Optimiser: adam, sgd.", choices=OPTIMIZERS)
     lambda_words: float = option(0.0, "L2 weight of the word vectors.", ge=0)
-    lambda_rec: float = option(0.0, "L2 weight of the encoder's matrices and biases.", ge=0)
+    lambda_rec: float = option(0.0, "L2 weight of the encoder.", ge=0)
     lambda_sem: float = option(0.0, "L2 weight of the transformations.", ge=0)
-    count_exponent: float = option(0.0, "Exponent of a pair's count in its training weight, from 0 to 1.", ge=0, le=1)
-    unknown_rate: float = option(0.1, "Chance to read a word seen once as unknown, which trains <unk>.", ge=0, le=1)
-    vectors: str = option(
-        "word2vec", "Word vectors at first: word2vec, centred (word2vec, spread out) or random.", choices=VECTORS
-    )
-    vector_scale: float = option(0.3, "Root mean square of a word-vector component at the start.", gt=0)
+    count_exponent: float = option(0.0, "Exponent of counts.", ge=0, le=1)
+    unknown_rate: float = option(0.1, "Share of rare words read as unknown.", ge=0, le=1)
+    vectors: str = option("word2vec", "word2vec, centred or random.", choices=VECTORS)
+    vector_scale: float = option(0.3, "Initial root mean square of components.", gt=0)
     start: str = option(
         "averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.", choices=STARTS
     )
-    calibration: str = option(
-        PAIRS, "Calibrate cosines on the training pairs (pairs), or not (none).", choices=CALIBRATIONS
-    )
+    calibration: str = option(PAIRS, "Calibration: pairs, none.", choices=CALIBRATIONS)
     freeze_encoders: bool = False
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     encoder_options: Mapping[str, Any] = field(default_factory=dict)

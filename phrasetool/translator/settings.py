@@ -150,29 +150,27 @@ class NeuralSettings(DeclaredSettings):
     loss: str = "syn-projection"
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     preset: str = option("gru", f"Sizes of the translator: {', '.join(PRESETS)}.", choices=PRESETS)
-    word_units: int = option(0, "Size of a source word vector; 0: the preset's.", ge=0)
-    units: int = option(0, "Size of a state; 0: the preset's.", ge=0)
-    layers: int = option(0, "Layers of the decoder; 0: the preset's.", ge=0)
-    heads: int = option(4, "Attention heads of the preset transformer.", ge=1)
-    feed_forward: int = option(0, "Units of its feed-forward layers; 0: as many as states.", ge=0)
+    word_units: int = option(0, "Size of a source word vector; 0: preset.", ge=0)
+    units: int = option(0, "Size of a state; 0: preset.", ge=0)
+    layers: int = option(0, "Layers of the decoder; 0: preset.", ge=0)
+    heads: int = option(4, "Attention heads (transformer).", ge=1)
+    feed_forward: int = option(0, "Feed-forward units (transformer).", ge=0)
     dimension: int = option(300, "Size of a target vector.")
     centring: str = option(
         "centred", f"Target vectors: {', '.join(CENTRINGS)} (preset lstm: plain).", choices=CENTRINGS
     )
     unknown_vector: str = option(
-        "mean", f"Of words outside the vocabulary: {', '.join(UNKNOWN_VECTORS)}.", choices=UNKNOWN_VECTORS
+        "mean", f"Vector of unknown words: {', '.join(UNKNOWN_VECTORS)}.", choices=UNKNOWN_VECTORS
     )
-    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
-    learning_rate: float = option(0.002, "Step size of Adam (preset lstm: 0.0005).", gt=0)
-    schedule: str = option(
-        "linear", "constant, or linear: the step size falls to 0 (preset lstm: constant).", choices=SCHEDULES
-    )
+    dropout: float = option(0.0, "Dropout.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Step size (preset lstm: 0.0005).", gt=0)
+    schedule: str = option("linear", "Step size: constant, linear.", choices=SCHEDULES)
     batch_size: int = option(64, "Sentence pairs per update.", ge=1)
-    epochs: int = option(10, "Passes over the pairs, the best on the development set is kept (preset lstm: 20).", ge=1)
-    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
-    min_count: int = option(2, "Words seen less often are read as unknown.", ge=1)
-    vocabulary_size: int = option(50000, "Keep so many of the most frequent words; 0: all.", ge=0)
-    max_length: int = option(100, "Leave out pairs with more words on a side.", ge=1, le=LONGEST)
+    epochs: int = option(10, "Passes over the pairs (preset lstm: 20).", ge=1)
+    clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
+    min_count: int = option(2, "Rarer words are unknown.", ge=1)
+    vocabulary_size: int = option(50000, "Maximum number of words; 0: all.", ge=0)
+    max_length: int = option(100, "Maximum words of a side.", ge=1, le=LONGEST)
     seed: int = seed_option()
 
     def __post_init__(self) -> None:

@@ -23,13 +23,13 @@ def test_help_of_a_kind_shows_its_defaults_and_those_of_the_loss_and_architectur
         assert name in text
     for expected in (
         "--temperature X Divisor of the cosines; at least 0.03. [default: 0.05]",
-        "--learning-rate X Step size; above the default dimension matrices take smaller steps. [default: 0.006]",
-        "--count-exponent X Exponent of a pair's count in its training weight, from 0 to 1. [default: 0.7]",
+        "--learning-rate X Step size. [default: 0.006]",
+        "--count-exponent X Exponent of counts. [default: 0.7]",
     ):
         assert expected in text, text
     assert "--margin" not in text
     text = help_text("phrases", "--loss=max-margin", "--architecture", "mean-max")
-    for expected in ("--margin X", "--word-units N", "--dimension N n, the size of a phrase vector. [default: 512]"):
+    for expected in ("--margin X", "--word-units N", "--dimension N Size of a phrase vector. [default: 512]"):
         assert expected in text, text
     assert "--temperature" not in text
     text = help_text("translator", "--loss", "vmf")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phrasetool.smt.aligning.alignments import Alignments
     from phrasetool.smt.aligning.eflomal import AlignerSettings
 
+_RENAMED = {"--model": "--aligner-model", "--iterations": "--iteration-factor"}
 _EXAMPLE = """\b
 Example:
   phrasetool align train.de train.en -o aligned.gz
@@ -29,30 +30,30 @@ Example:
 _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "intersection", "union"]
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(
-    "What is written",
+    "Output",
     output_option(),
     click.option("--forward", metavar="FILE",
-                 help="Keep the alignment in which a target word has at most one source word."),
-    click.option("--reverse", metavar="FILE", help="Keep the alignment of the other direction."),
+                 help="Write the source-to-target alignment here."),
+    click.option("--reverse", metavar="FILE", help="Write the target-to-source alignment here."),
     "Symmetrisation",
-    click.option("--symmetrise", type=click.Choice(_METHODS), default=_METHODS[0],
-                 help="How one alignment is made of those of both directions, as Moses' symal does it."),
+    click.option("--symmetrise", type=click.Choice(_METHODS), default=_METHODS[0], metavar="METHOD",
+                 help=f"Symmetrisation as in Moses' symal: {', '.join(_METHODS)}."),
     click.option("--only-symmetrise", is_flag=True,
-                 help="SOURCE and TARGET are alignments already, forward and reverse."),
+                 help="Symmetrise SOURCE and TARGET, which are alignments already."),
     "Alignment",
-    click.option("--model", type=click.IntRange(1, 3), default=3,
-                 help="Of eflomal: 1 IBM model 1, 2 with jumps, 3 with jumps and fertility."),
+    click.option("--aligner-model", "model", type=click.IntRange(1, 3), default=3,
+                 help="eflomal model: 1 IBM model 1, 2 with jumps, 3 with fertility, too."),
     click.option("--priors", metavar="FILE",
-                 help="Counts from an earlier alignment, as eflomal-makepriors writes them."),
-    click.option("--iterations", type=FiniteRange(0, min_open=True), default=1.0, metavar="X",
-                 help="X times as many iterations as eflomal would choose."),
+                 help="Priors written by eflomal-makepriors."),
+    click.option("--iteration-factor", "iterations", type=FiniteRange(0, min_open=True), default=1.0, metavar="X",
+                 help="Multiply the number of iterations that eflomal chooses."),
     click.option("--seed", type=int, metavar="N",
-                 help="Makes the result repeatable, with one thread a direction.  [default: 1]"),
-    click.option("--unseeded", is_flag=True, help="Let chance decide, and use all threads."),
+                 help="Random seed; one thread for each direction.  [default: 1]"),
+    click.option("--unseeded", is_flag=True, help="Use all threads; results vary from run to run."),
     threads_option("Threads of --unseeded."),
     None,
     json_option,

@@ -20,11 +20,11 @@ from phrasetool_cli.options import (
     cluster_options,
     default_model,
     ini_edit,
-    reading_option,
     relative_option,
     resume_option,
     scoring_device_option,
     table_options,
+    translator_score_option,
     weight_option,
 )
 from phrasetool_cli.summaries import tell_parts
@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from moses_compat.measures.likelihood_request import LikelihoodRequest
 
 syntax_options = sections(
-    "Encoders of syntax",
-    click.option("--columns", type=click.Choice(["cosine", "likelihood", "all"]), default="cosine",
-                 help="How alike the syntax of both sides is; how probable the parts of speech of the target are given "
-                      "the source, and those of the source given the target; or all three."),
-    click.option("--tagger", metavar="FOLDER", help="Of these: tells the parts of speech of both sides."),
-    click.option("--languages", metavar="SOURCE,TARGET", help="Of these: the languages of the table, as the tagger "
-                                                              "calls them."),
+    "Syntactic encoder",
+    click.option("--syntax-columns", "columns", type=click.Choice(["cosine", "likelihood", "all"]), default="cosine",
+                 help="Columns of a syntactic encoder: cosine, tag likelihoods, or all."),
+    click.option("--tagger", metavar="FOLDER", help="Tagger of both languages, for likelihoods."),
+    click.option("--languages", metavar="SOURCE,TARGET", help="Languages of TABLE as the tagger names them, for "
+                                                              "likelihoods."),
 )  # fmt: skip
 
 
@@ -86,47 +85,42 @@ def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> Likelihoo
     return LikelihoodRequest(SYNTAX_COLUMNS[columns], tagger, (named[0], named[1]))
 
 
+_RENAMED = {"--columns": "--syntax-columns", "--reading": "--translator-score"}
 _EXAMPLE = """\b
 Example:
-  phrasetool annotate phrase-table.gz -m phrasetool-model -o phrase-table.annotated.gz
+  phrasetool annotate phrase-table.gz -m phrasetool-model -o annotated.gz
   phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
-  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-  phrasetool annotate phrase-table.gz --forced-pairs forced.gz
   phrasetool annotate phrase-table.gz --encoder multilingual-MiniLM --detokenise de,en
-  phrasetool annotate phrase-table.gz -m syntax --columns all --tagger tagger --languages de,en
-  phrasetool annotate phrase-table.gz --smoothing kneser-ney --moses-ini moses.ini --moses-ini-out smoothed.ini
+  phrasetool annotate phrase-table.gz -m syntax --syntax-columns all --tagger tagger --languages de,en
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("table")
 @sections(
     "Columns",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
                  help=f"Model folder; may be repeated.  {WHICH_MODEL}"),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw", "softmax"]), default="exp",
-                 help="How a similarity s is written: exp(s - 1), (1 + s)/2, s, or as a probability among all entries "
-                      "of the source, exp(s)/sum exp(s').  Moses takes the logarithm of every score, so raw is not for "
-                      "Moses."),
-    reading_option,
+                 help="exp(s - 1), (1 + s)/2, s, or a softmax."),
+    translator_score_option,
     scoring_device_option,
     click.option("--forced-pairs", metavar="PAIRS",
-                 help="Pairs that `phrasetool force-decode --leave-one-out` wrote: append p(e|f) and p(f|e) by their "
-                      "counts.  Without -m, no similarities."),
+                 help="Append p(e|f) and p(f|e) from `force-decode --leave-one-out`."),
     click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
-                 help="Append p(e|f) and p(f|e) smoothed so, from the counts in TABLE.  Without -m, no similarities."),
+                 help="Append smoothed p(e|f) and p(f|e) from the counts of TABLE."),
     None,
     syntax_options,
     encoder_options,
-    "What is written",
+    "Output",
     click.option("-o", "--output", metavar="FILE",
-                 help="Where to write; `-` is standard output.  [default: TABLE.annotated.gz]"),
-    "The ini of the table",
+                 help="Output file; `-` is standard output.  [default: TABLE.annotated.gz]"),
+    "moses.ini",
     click.option("--moses-ini", "ini", metavar="INI",
-                 help="The moses.ini of TABLE, or of the table that it was pruned from."),
+                 help="moses.ini of TABLE, or of the table that it was pruned from."),
     click.option("--moses-ini-out", "ini_output", metavar="FILE",
-                 help="Write INI here with the annotated table in place of TABLE; all else in it stays."),
+                 help="Write INI here with the annotated table in place of TABLE."),
     weight_option,
     relative_option,
     None,
@@ -143,17 +137,15 @@ def command(
 ) -> None:  # fmt: skip
     """Add similarity columns to a phrase table.
 
-    The similarity of source and target, in both directions, is appended to the scores of every entry of TABLE: two
-    columns per model, source-to-target, then target-to-source; those of a sentence encoder (--encoder) come after.  A
-    translator (`train translator`) appends one: p(target | source), or p(source | target) if it translates the
-    other way, at least e^-50; its finished scores are kept beside the output, so that the same command goes on after an
-    interruption.  An encoder of syntax (`train syntax`) appends one in the same way, exp(cosine - 1), or others
-    (--columns).  Behind them, with --forced-pairs, two phrase probabilities that count a pair where it explains a
-    sentence from which it was not extracted; where there is little to count, they follow those of TABLE (its third and
-    first score).  Last, with --smoothing, the two that `extract` with that smoothing would have written; TABLE is read
-    twice for them, and should be whole: annotate it before it is pruned.  Everything else of a line stays as it is,
-    byte for byte.  TABLE is a Moses phrase table in text form, compressed or not; `-` is standard input; or a folder of
-    part files, as `convert --part-entries` writes them, and then FILE is a folder, too.
+    Two columns are appended to the scores of each entry for every model of phrases: similarity source-to-target, then
+    target-to-source.  A translator appends p(target | source) or, in the other direction, p(source | target), at least
+    e^-50; a syntactic encoder appends exp(cosine - 1).  Columns of --encoder, --forced-pairs and --smoothing follow, in
+    this order.  All other bytes of a line stay the same.  Annotate before pruning, because counts of a pruned table are
+    incomplete.
+
+    TABLE is a Moses phrase table in text form, `-` is standard input; or a folder of part files (`convert
+    --part-entries`), and then FILE is a folder, too.
+
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending

@@ -30,37 +30,33 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
 @sections(
-    "Which words, and how",
+    "Input",
     click.option("--text", "texts", multiple=True, required=True, metavar="FILE",
-                 help="A text whose words are to have entries, tokenised as TABLE; may be repeated.  A list of words "
-                      "will do."),
+                 help="Tokenised text whose words get entries; repeatable."),
     click.option("--evidence", type=names_of(EVIDENCE), default=",".join(EVIDENCE), metavar="NAME,...",
-                 help=f"Where translations are taken from, with commas between: {', '.join(EVIDENCE)}."),
+                 help="Sources of translations: compound, inflection, meaning, copy.  [default: all]"),
     click.option("--rare", type=click.IntRange(0), default=0, metavar="N",
-                 help="Give more entries to words that were seen at most N times in training, too."),
+                 help="Also add entries for words seen at most N times."),
     click.option("--monolingual", multiple=True, metavar="FILE",
-                 help="Text of the source language: words that are used alike in it may mean the same.  May be "
-                      "repeated."),
+                 help="Source text, to find words with similar use; repeatable."),
     click.option("--seed", type=click.IntRange(0), default=1, metavar="N",
-                 help="Of the known words that are learnt from."),
-    "What is written",
+                 help="Random seed of the known words to learn from."),
+    "Output",
     click.option("-o", "--output", metavar="FILE",
-                 help="Where to write; `-` is standard output.  [default: TABLE.augmented.gz]"),
-    click.option("--reordering-table", metavar="FILE", help="Give this reordering table the same entries."),
-    click.option("--reordering-out", metavar="FILE", help="Where to write it."),
+                 help="Output file; `-` is standard output.  [default: TABLE.augmented.gz]"),
+    click.option("--reordering-table", metavar="FILE", help="Add the same entries to this reordering table."),
+    click.option("--reordering-out", metavar="FILE", help="Write the new reordering table here."),
     click.option("--list", "entries_out", metavar="FILE",
-                 help="List the new entries, with tabs between word, translation, probability, sources of evidence, "
-                      "and what it was taken from."),
+                 help="List the new entries: word, translation, probability, evidence, origin."),
     click.option("--reference", "references", multiple=True, metavar="FILE",
-                 help="A translation of the text, one for each --text, in their order: says how many words got an "
-                      "entry that stands in it."),
-    "The ini of the table",
-    click.option("--moses-ini", "ini", metavar="INI", help="The moses.ini of TABLE."),
+                 help="Translation of each --text, to report how many entries are right."),
+    "moses.ini",
+    click.option("--moses-ini", "ini", metavar="INI", help="moses.ini of TABLE."),
     click.option("--moses-ini-out", "ini_output", metavar="FILE",
-                 help="Write INI here with the new tables in place of the old ones; all else in it stays."),
+                 help="Write INI here with the new tables in place of the old ones."),
     weight_option,
     relative_option,
-    "How the table is read",
+    "Reading",
     sort_option,
     None,
     json_option,
@@ -75,14 +71,11 @@ def command(
 ) -> None:  # fmt: skip
     """Add entries for out-of-vocabulary words.
 
-    A word of a text without an entry of its own in TABLE is not translated.  It gets entries from what TABLE knows of
-    others: of the parts of a compound (compound), of words with the same beginning (inflection), of other words that
-    are written or used alike (meaning), or itself, numbers in the form of the target language (copy).  How far each of
-    these is right is measured on known words that are taken for unknown, and decides the probabilities; the other
-    scores are those of the entries they were taken from.  Behind the scores comes a column for each source of
-    evidence: e where it proposed the entry, 1 elsewhere, so that tuning decides how far to trust it.  All other lines
-    stay, with 1 in these columns.  A table that was augmented before keeps its columns, and gets entries for more
-    words.  TABLE is sorted (LC_ALL=C), as Moses writes it, and read twice.
+    Words of the texts that TABLE has no entry for get entries from its other entries: from the parts of a compound,
+    from words with the same beginning (inflection), from words that are written or used alike (meaning), or copies.
+    The accuracy of each source of evidence, measured on known words, decides the probabilities.  An indicator column
+    for each source of evidence is appended to the scores, for tuning.  TABLE is sorted (LC_ALL=C) and read twice.
+
     """
     from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending

@@ -24,23 +24,20 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
 @sections(
-    "What is made",
+    "Output",
     click.option("--to", "kind", type=click.Choice(["compact", "probing", "ondisk"]), required=True,
-                 help="PhraseDictionaryCompact (processPhraseTableMin), ProbingPT (CreateProbingPT) or "
-                      "PhraseDictionaryOnDisk (CreateOnDiskPt)."),
+                 help="PhraseDictionaryCompact, ProbingPT or PhraseDictionaryOnDisk."),
     click.option("-o", "--output", required=True, metavar="PATH",
-                 help="What to make: for compact a file, .minphr is added; else a folder."),
+                 help="Output file (compact; .minphr is added) or folder."),
     click.option("--reordering-table", "reordering", multiple=True, metavar="FILE",
-                 help="Make the binary form of this reordering table too (processLexicalTableMin): a .minlexr beside "
-                      "the output.  May be repeated."),
+                 help="Convert this reordering table, too (.minlexr); repeatable."),
     click.option("--table-limit", type=click.IntRange(0), default=0, metavar="N",
-                 help="ondisk: keep this many entries of a source, by their third score; 0: all."),
+                 help="Keep the N best entries of a source (ondisk); 0: all."),
     click.option("--factors", type=factor_counts, metavar="N,M",
-                 help="Factors of a source and a target token, for ondisk and the ini.  "
-                      "[default: as in the first lines]"),
-    click.option("--name", default="TranslationModel0", metavar="NAME", help="Name of the feature in the ini."),
-    "Programs of Moses",
-    click.option("--moses-bin", metavar="FOLDER", help="Where they are.  [default: the PATH]"),
+                 help="Factors of a source and a target token.  [default: from the table]"),
+    click.option("--name", default="TranslationModel0", metavar="NAME", help="Feature name in the ini."),
+    "Moses' programs",
+    click.option("--moses-bin", metavar="FOLDER", help="Folder of Moses' programs.  [default: the PATH]"),
     click.option("--extra", default="", show_default=False, metavar="ARGUMENTS",
                  help="More arguments for the program, as in --extra '--log-prob'."),
     threads_option("Threads for sorting and for the programs that take a number."),

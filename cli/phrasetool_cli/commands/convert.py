@@ -21,10 +21,9 @@ Example:
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("table")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write; `-` is standard output.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Output file or folder; `-` is standard output.")
 @click.option("--part-entries", type=click.IntRange(1), metavar="N",
-              help="Write part files of about N entries each into the folder FILE, as text.  No source is in two of "
-                   "them, so that each can be annotated or pruned by itself.")  # fmt: skip
+              help="Write part files of about N entries into a folder.")  # fmt: skip
 @threads_option()
 @json_option
 @quiet_option

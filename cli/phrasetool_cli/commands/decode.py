@@ -42,13 +42,14 @@ Example:
 @sections(
     None,
     decoder_model_options,
-    "What is written",
+    "Output",
     output_option("Translations."),
     click.option("--n-best-list", "n_best", nargs=2, type=(str, click.IntRange(1)), metavar="FILE N",
-                 help="Also write the N best derivations of every sentence, in Moses' format."),
-    click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, too."),
+                 help="Also write an n-best list in Moses' format."),
+    click.option("--all-derivations", is_flag=True, help="List derivations that differ in segmentation only, "
+                                                         "too."),
     click.option("--segmentation", is_flag=True,
-                 help="Add source and target spans and the word alignment to the list."),
+                 help="Add spans and word alignments to the n-best list."),
     json_option,
     resume_option,
     cluster_options,

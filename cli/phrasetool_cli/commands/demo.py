@@ -24,7 +24,7 @@ Example:
 @click.argument("folder", default="demo-output", type=click.Path(path_type=Path))
 @sections(
     None,
-    click.option("--files", is_flag=True, help="Only make a table, an engine and a model to try commands on: seconds."),
+    click.option("--files", is_flag=True, help="Only write a table, an engine and a model (seconds)."),
     json_option,
     quiet_option,
 )

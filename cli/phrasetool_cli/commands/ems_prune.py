@@ -13,7 +13,8 @@ from phrasetool_cli.commands.prune import command as prune
 
 _EXAMPLE = """\b
 Example:
-  phrasetool ems-prune -t 0.7 -m demo-output/model demo-output/engine/phrase-table small-phrase-table
+  phrasetool ems-prune -t 0.7 -m demo-output/model \\
+      demo-output/engine/phrase-table small-phrase-table
 """
 _FACTORS = re.compile(r"\.\d+(,\d+)*-\d+(,\d+)*$")
 
@@ -33,7 +34,9 @@ def command(arguments: tuple[str, ...]) -> None:
 
     \b
     In the [TRAINING] section of an EMS configuration:
-      custom-phrase-table-pruning = "phrasetool ems-prune -m /models/brae --target-size 0.9 --protect words"
+      custom-phrase-table-pruning =
+        "phrasetool ems-prune -m /models/brae --target-size 0.9"
+
     """
     if len(arguments) < 2 or any(name.startswith("-") for name in arguments[-2:]):
         raise click.UsageError("expected the options of prune, then IN and OUT")

@@ -29,9 +29,9 @@ _FORMS = ("svg", "png", "pdf")
 @click.argument("mined")
 @click.argument("gold")
 @sections(
-    "What is written",
+    "Output",
     click.option("--figure", metavar="FILE",
-                 help="Draw precision, recall and F1 by threshold into this file: .svg, .png or .pdf."),
+                 help="Plot precision, recall and F1 by threshold (.svg, .png, .pdf)."),
     json_option,
     None,
     quiet_option,

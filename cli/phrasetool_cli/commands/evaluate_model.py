@@ -20,30 +20,32 @@ if TYPE_CHECKING:
     from phrasetool.phrases import ByteArray
     from phrasetool.train.text_pairs import TextPairs
 
+_RENAMED = {"--sentences": "--words"}
 _EXAMPLE = """\b
 Example:
   phrasetool evaluate-model held-out.gz -m phrasetool-model
   phrasetool evaluate-model test.de test.en -m parallel
   phrasetool evaluate-model test.conllu -m tagger --language de
-  phrasetool evaluate-model held-out.upos -m syntax --sentences held-out.en
+  phrasetool evaluate-model held-out.upos -m syntax --words held-out.en
   phrasetool evaluate-model demo-output/pairs.gz -m demo-output/model --candidates 100
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("inputs", nargs=-1, required=True, metavar="PAIRS | SOURCE TARGET | TREEBANK | TAGGED")
 @model_option
 @click.option("--candidates", type=click.IntRange(2), default=1000, metavar="N",
-              help="Rank every true target among this many.")  # fmt: skip
+              help="Rank every true target among N candidates.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(2), default=20000, metavar="N",
-              help="Use at most so many pairs, drawn at random.")  # fmt: skip
+              help="Use at most N pairs, drawn at random.")  # fmt: skip
 @click.option("--max-length", type=click.IntRange(1), metavar="N",
-              help="Leave out pairs with more words on a side.  [default: 7; of a classifier of sentence pairs, what "
-                   "it reads]")  # fmt: skip
-@click.option("--language", metavar="CODE", help="Of a tagger: the language of TREEBANK.")
-@click.option("--sentences", metavar="FILE", help="Of an encoder of syntax: the words, if TAGGED has tags alone.")
-@click.option("--literal", is_flag=True, help="Of an encoder of syntax: FD as the paper defines it.")
-@click.option("--seed", type=int, default=1, help="Of the shuffle and the random words.")
+              help="Leave out pairs with more words on a side.  [default: 7; what a classifier reads]")  # fmt: skip
+@click.option("--language", metavar="CODE", help="Language of TREEBANK, for a tagger.")
+@click.option(
+    "--words", "sentences", metavar="FILE", help="Words of TAGGED if it has tags only, for a syntactic encoder."
+)
+@click.option("--literal", is_flag=True, help="Compute FD as the paper defines it, for a syntactic encoder.")
+@click.option("--seed", type=int, default=1, help="Random seed.")
 @json_option
 @force_option
 @quiet_option

@@ -25,33 +25,33 @@ _CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {o
 _PROGRAM = (sys.executable, "-c", _CODE)
 
 _EXAMPLE = """\b
-CONFIG is TOML; paths in it are relative to it; what has a value here may be left out:
-  output = "experiment"          folder to write       name, seed = 1, samples = 1000
-  [data.bitext]                  source, target: what the table was, or will be, made from
-  [data.dev]                     source, target: tokenised, a sentence a line
-  [data.tests.NAME]              source, target; as many as there are
-  [moses]                        a finished model instead of one made from the bitext:
-                                 ini, and if need be table, reordering_table, pairs
-  [build]                        lm_order = 5, lm_text, max_phrase_length = 7, leave_one_out = true
-  [model]                        folder of a model of any family, second_folder of the other
-                                 translator; or dimension = 50, loss = "in-batch", iterations,
-                                 min_pair_count, source_text, target_text, options.NAME
-  [model.text_encoder]           folder of an encoder from elsewhere, in place of a model;
-                                 target_folder, detokenise, prefix
-  [prune]                        methods, sizes, thresholds.METHOD, combine = "product",
-                                 protect = "words", keep_top (10, or {"0.07" = 3} for sizes
-                                 up to 7 %; else as many as fit), seeds = 1
-  [annotate]                     dimensions, columns = ["semantic"] (also "forced",
-                                 "kneser-ney", "composition", "significance", or several,
-                                 "kneser-ney+forced+semantic"),
-                                 tuning_seeds = [1, 2, 3], start = "default", iterations = 25;
-                                 sizes = [1] and method of pruned tables that are tuned, too
-  [ladder]                       columns = "kneser-ney+forced+semantic", augment = true,
-                                 monolingual, rerank = folders of translators, sizes = [0.1],
-                                 method = "composition+semantic", tuning_seeds = [1, 2, 3],
-                                 iterations = 25; "" or [] leaves a step out
-  [neighbours]                   phrases, count = 5, pretrain_iterations = 5
-  [search]                       algorithm = "cube", stack = 400, pop_limit = 400, table_limit
+CONFIG is TOML with relative paths; what has a value here is optional:
+  output = "experiment", name, seed = 1, samples = 1000
+  [data.bitext]      source, target: the bitext of the table
+  [data.dev]         source, target: tokenised, a sentence a line
+  [data.tests.NAME]  source, target; as many as there are
+  [moses]            a finished model instead of one built from the bitext:
+                     ini, optionally table, reordering_table, pairs
+  [build]            lm_order = 5, lm_text, max_phrase_length = 7,
+                     leave_one_out = true
+  [model]            folder of a model, second_folder of the other translator;
+                     or dimension = 50, loss = "in-batch", iterations,
+                     min_pair_count, source_text, target_text, options.NAME
+  [model.text_encoder]  folder of a pretrained encoder instead of a model;
+                     target_folder, detokenise, prefix
+  [prune]            methods, sizes, thresholds.METHOD, combine = "product",
+                     protect = "words", keep_top (10, or {"0.07" = 3} for
+                     sizes up to 7 %; else as many as fit), seeds = 1
+  [annotate]         dimensions, columns = ["semantic"] (also "forced",
+                     "kneser-ney", "composition", "significance", or several,
+                     joined by +), tuning_seeds = [1, 2, 3],
+                     start = "default", iterations = 25, sizes = [1], method
+  [ladder]           columns = "kneser-ney+forced+semantic", augment = true,
+                     monolingual, rerank = translators, sizes = [0.1],
+                     method = "composition+semantic", tuning_seeds, iterations;
+                     "" or [] omits a step
+  [neighbours]       phrases, count = 5, pretrain_iterations = 5
+  [search]           algorithm = "cube", stack = 400, pop_limit, table_limit
 
 \b
 Example:
@@ -62,11 +62,11 @@ Example:
 
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("config", type=click.Path(dir_okay=False))
-@click.option("-o", "--output", metavar="FOLDER", help="Where to write.  [default: as CONFIG says, else ./experiment "
-              "beside it]")  # fmt: skip
+@click.option("-o", "--output", metavar="FOLDER", help="Output folder.  [default: from CONFIG, else "
+                                                       "./experiment]")  # fmt: skip
 @click.option("--quick", is_flag=True,
-              help="Fewer methods, sizes, sentences and iterations: some minutes, in FOLDER/quick.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(1), metavar="N", help="Of everything random, instead of CONFIG's.")
+              help="Run fewer methods, sizes and iterations, into FOLDER/quick.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(1), metavar="N", help="Random seed, instead of that of CONFIG.")
 @threads_option("Worker threads, for everything.")
 @cluster_options
 @force_option

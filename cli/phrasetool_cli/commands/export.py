@@ -50,48 +50,44 @@ def _two_languages(value: str) -> tuple[str, str]:
 
 
 export_options = sections(
-    "What is written",
-    click.option("--to", "kind", type=click.Choice(list(_KINDS)), required=True, help="What for, see above."),
+    "Output",
+    click.option("--to", "kind", type=click.Choice(list(_KINDS)), required=True, help="Target format."),
     output_option(),
     click.option("--format", "form", type=click.Choice(["text", "binary", "tsv", "csv", "tbx"]),
-                 help="Of a shortlist: text, or binary, as Marian and Firefox map it into memory.  Of a lexicon: tsv, "
-                      "csv or tbx.  [default: the first]"),
-    click.option("--languages", type=_two_languages, metavar="SOURCE,TARGET", help="Of tbx: their codes, as in de,en."),
+                 help="File format.  [default: the first]"),
+    click.option("--languages", type=_two_languages, metavar="SOURCE,TARGET", help="Language codes for tbx."),
     click.option("--reverse-out", "reverse", metavar="FILE",
-                 help="Write the dictionary of bicleaner from target to source here."),
+                 help="Dictionary of the other direction."),
     click.option("--sample", type=click.IntRange(1), metavar="N",
-                 help="Of a lexicon write N pairs alone, evenly over all ranks, to be looked at by hand."),
-    "What is taken",
+                 help="Write only N pairs of a lexicon."),
+    "Entries",
     click.option("--targets", "most", type=click.IntRange(1), metavar="N",
-                 help="Candidates of a source phrase; or translations of a term.  [default: 100, or 3]"),
+                 help="Targets of a source.  [default: 100; lexicon 3]"),
     click.option("--longest", type=click.IntRange(1), metavar="N",
-                 help="Words of a phrase, or of a term.  [default: 3, or 4]"),
+                 help="Maximum words of a source.  [default: 3; lexicon 4]"),
     click.option("--always", type=click.IntRange(0), default=100, metavar="N",
-                 help="The most frequent target units, which are always candidates; for a shortlist, the first ones of "
-                      "the vocabulary, as Marian takes them."),
-    click.option("--min-prob", "least", type=Share(), metavar="P",
-                 help="Leave out what is less probable; of a term pair, in either direction.  [default: 0.01, or 0.1]"),
-    click.option("--min-count", "count", type=click.IntRange(1), default=2, metavar="N",
-                 help="Leave out term pairs that were extracted less often; needs joint counts if it is given."),
+                 help="Frequent words that are always candidates."),
+    click.option("--min-probability", "least", type=Share(), metavar="P",
+                 help="Drop less probable.  [default: 0.01; lexicon 0.1]"),
+    click.option("--min-pair-count", "count", type=click.IntRange(1), default=2, metavar="N",
+                 help="Drop rarer term pairs (joint count)."),
     click.option("--stop-words", type=click.IntRange(0), default=50, metavar="N",
-                 help="The N most frequent words begin and end no term of several words."),
-    "Units of the other system",
+                 help="The N most frequent words start or end no term."),
+    "Vocabulary of the target system",
     click.option("--source-vocab", "source_vocabulary", metavar="FILE",
-                 help="What splits source words into pieces: a SentencePiece model, a tokenizer.json, or merges of "
-                      "subword-nmt; or a list of words."),
+                 help="Source subword model or word list."),
     click.option("--target-vocab", "target_vocabulary", metavar="FILE",
-                 help="The same for target words.  What is not in it is left out."),
-    "What is known of the entries",
+                 help="Target subword model or word list."),
+    "Scores of entries",
     click.option("-m", "--model", "model_folder", metavar="FOLDER",
-                 help="Weigh entries by how similar their sides are, as this model says."),
-    click.option("--columns", type=column_pair, metavar="A,B",
-                 help="The same by two score columns of TABLE (source-to-target first)."),
+                 help="Weight entries by this model's similarity."),
+    click.option("--similarity-columns", "columns", type=column_pair, metavar="A,B",
+                 help="Weight entries by similarity columns."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
-                 help="How the similarities in --columns were written (see annotate)."),
-    "How good it is",
+                 help="Scale of the columns (see annotate)."),
+    "Evaluation",
     click.option("--evaluate", nargs=2, metavar="SRC REF",
-                 help="Sentences and their translations: say how many words of REF are candidates; or how many pairs "
-                      "are right.  Running text if a vocabulary splits it, else tokenised as TABLE."),
+                 help="Text and reference, to report coverage."),
 )  # fmt: skip
 
 
@@ -131,19 +127,19 @@ def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]
     return {name: value for name, value in found.items() if value is not None}
 
 
+_RENAMED = {"--min-prob": "--min-probability", "--min-count": "--min-pair-count", "--columns": "--similarity-columns"}
 _EXAMPLE = """\b
 Example:
-  phrasetool export phrase-table.gz --to vmap -o vmap.txt --evaluate dev.de dev.en
-  phrasetool export phrase-table.gz --to shortlist -o lex.s2t.gz --source-vocab vocab.spm --target-vocab vocab.spm
-  phrasetool export phrase-table.gz --to lexicon --format tbx --languages de,en -o terms.tbx
-  phrasetool export phrase-table.gz --to bicleaner -o dict-de-en.gz --reverse-out dict-en-de.gz
+  phrasetool export table.gz --to vmap -o vmap.txt --evaluate dev.de dev.en
+  phrasetool export table.gz --to shortlist -o lex.s2t.gz --source-vocab v.spm --target-vocab v.spm
+  phrasetool export table.gz --to lexicon --format tbx --languages de,en -o terms.tbx
   phrasetool export demo-output/engine/phrase-table.gz --to vmap -o - | head -3
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("table")
-@sections(export_options, "How the table is read", sort_option, None, json_option, table_options)
+@sections(export_options, "Reading", sort_option, None, json_option, table_options)
 def command(
     table: str, kind: str, output: str, threads: int, block_bytes: int, max_line: int, on_error: str,
     allow_empty: bool, force: bool, quiet: bool, json_file: str | None, **given: Any,
@@ -151,19 +147,17 @@ def command(
     """Write a phrase table for other systems.
 
     \b
-    vmap       the vocabulary map with which CTranslate2 restricts the words that a model may put out
-    shortlist  the lexical shortlist of Marian, and of the translator in Firefox
+    vmap       vocabulary map of CTranslate2
+    shortlist  lexical shortlist of Marian and Firefox
     lexicon    term pairs, the surest first
-    bicleaner  the probabilistic dictionaries of Bicleaner, of single words
+    bicleaner  probabilistic dictionaries of Bicleaner
 
-    For a vmap and a shortlist, a source phrase has as candidates the words of its translations, each with the sum of
-    the probabilities of all translations that it is in; half a count is taken off each entry.  What the words of a
-    phrase bring already is left out of the phrase's own candidates.  Words are written as they read, without Moses'
-    escapes, or in pieces.  A pair of a lexicon is worth the more the more probable it is in both directions, and the
-    less its sides differ in length; a pair that only adds words to a better one, or lacks some, is left out.
+    Candidates of a source phrase in a vmap or shortlist are the words of its translations, by the sum of their
+    probabilities.  Pairs of a lexicon are ranked by the probabilities of both directions and by length.  Words are
+    written without Moses' escapes, or as subword units.
 
-    TABLE has the scores of Moses' training, and counts if they are to count.  `-` is standard input.  For a vmap and a
-    shortlist it is sorted (LC_ALL=C), as Moses writes it.
+    TABLE has the scores of Moses' training; for a vmap or shortlist, it is sorted (LC_ALL=C).
+
     """
     from moses_compat.tables.blocks import TableScan
 

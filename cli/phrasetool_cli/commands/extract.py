@@ -14,35 +14,36 @@ from phrasetool_cli.options import output_option, quiet_option, threads_option
 from phrasetool_cli.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 
+_RENAMED = {"--reordering-table": "--reordering-out"}
 _EXAMPLE = """\b
 Example:
-  phrasetool extract train.de train.en aligned.gz -o phrase-table.gz --reordering-table reordering-table.gz
+  phrasetool extract train.de train.en aligned.gz -o phrase-table.gz --reordering-out reordering-table.gz
   phrasetool align demo-output/corpus.zh demo-output/corpus.en -o aligned.gz && \\
   phrasetool extract demo-output/corpus.zh demo-output/corpus.en aligned.gz -o phrase-table.gz
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @click.argument("alignment")
 @sections(
-    "What is written",
+    "Output",
     output_option("Where the phrase table goes."),
-    click.option("--reordering-table", metavar="FILE",
-                 help="Also write a lexicalised reordering table, wbe-msd-bidirectional-fe."),
-    click.option("--lexical", metavar="PREFIX", help="Also write the lexical tables, PREFIX.f2e and PREFIX.e2f."),
+    click.option("--reordering-out", "reordering_table", metavar="FILE",
+                 help="Also write a reordering table (wbe-msd-bidirectional-fe)."),
+    click.option("--lexical", metavar="PREFIX", help="Also write lexical tables, PREFIX.f2e and PREFIX.e2f."),
     "Phrases and scores",
     click.option("--max-length", type=click.IntRange(1, 50), default=7, metavar="N",
-                 help="Words a phrase may have at most."),
+                 help="Maximum words of a phrase."),
     click.option("--smoothing", type=click.Choice(["none", "good-turing", "kneser-ney"]), default="none",
-                 help="Discounting of the phrase translation probabilities."),
+                 help="Smoothing of the phrase translation probabilities."),
     click.option("--reordering-smoothing", type=FiniteRange(0, min_open=True), default=0.5, metavar="X",
-                 help="What is added to each count of an orientation."),
-    "Memory and threads",
+                 help="Value added to each orientation count."),
+    "Performance",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
-                 help="For phrase pairs; more of them go to temporary files.  Never changes the output."),
-    click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]"),
+                 help="Memory for phrase pairs before temporary files are used."),
+    click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]"),
     threads_option("Threads that score and compress."),
     None,
     json_option,

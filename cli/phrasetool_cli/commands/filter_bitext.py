@@ -10,6 +10,7 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.encoder_options import FOR_ENCODERS, sentence_encoder_options
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import allow_empty_option, engine_options, force_option
 from phrasetool_cli.parameter_types import FiniteRange, Share
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from phrasetool.watch import Watch
 
 _BEST = "best"
-_FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
 
 
 class _Threshold(FiniteRange):
@@ -34,28 +34,16 @@ class _Threshold(FiniteRange):
 
 
 judge_options = sections(
-    "What sentences mean",
-    click.option("-m", "--model", "model_folder", metavar="FOLDER", help="A classifier of sentence pairs."),
+    "Model",
+    click.option("-m", "--model", "model_folder", metavar="FOLDER", help="Classifier of sentence pairs."),
     click.option("--cross-train", is_flag=True,
-                 help="In its place, train two classifiers, each on one half of the bitext, and let each judge the "
-                      "other half: for text with wrong pairs where no trusted pairs are at hand.  It takes as long as "
-                      "two trainings."),
-    click.option("--encoder", metavar="FOLDER",
-                 help="In its place, a sentence encoder on this machine that knows both languages: of "
-                      "sentence-transformers, of transformers (mean pooling), or static (model2vec).  NAME:PATH is for "
-                      "the encoder NAME of another package."),
-    click.option("--target-encoder", metavar="FOLDER",
-                 help="Another encoder for the target side, of the same space.  [default: the same]"),
-    click.option("--detokenise", metavar="LANG",
-                 help="Put tokens together by the rules of this language (de, zh, ...), or of two: SOURCE,TARGET."),
-    click.option("--prefix", metavar="TEXT", help="Put this before every sentence, as in 'query: '."),
-    "What stays",
+                 help="Train two classifiers, each on one half, to score the other half."),
+    sentence_encoder_options,
+    "Selection",
     click.option("--threshold", type=_Threshold(-1, 1), metavar="P|best",
-                 help="The least probability of a pair that stays, or `best`: what was best on the model's development "
-                      "set.  Of --encoder, the least cosine.  [default: best; none with --encoder]"),
+                 help="Minimum probability (or cosine) of a pair.  [default: best]"),
     click.option("--keep", "share", type=Share(min_open=True), metavar="SHARE",
-                 help="In place of a threshold, keep this share of the pairs, as in 0.3 or 30%: the most probable "
-                      "ones.  The bitext is read twice."),
+                 help="Keep this share of the pairs, the most probable ones."),
 )  # fmt: skip
 
 
@@ -99,8 +87,8 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
     if encoder is not None and given["share"] is not None:
         threshold = -1.0
     if encoder is not None:
-        return _by_encoder(encoder, threshold, explain, {name: given[name] for name in _FOR_ENCODERS})
-    for name, flag in _FOR_ENCODERS.items():
+        return _by_encoder(encoder, threshold, explain, {name: given[name] for name in FOR_ENCODERS})
+    for name, flag in FOR_ENCODERS.items():
         if given[name] is not None:
             raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
     return _by_classifier(model, threshold, explain)
@@ -169,13 +157,11 @@ def _by_encoder(
 
 _EXAMPLE = """\b
 Example:
-  phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de kept.en
-  phrasetool filter-bitext crawled.de crawled.en -m parallel -o kept.de.gz kept.en.gz --scores scores.tsv
-  awk -F'\\t' '$1 >= 0.9 {print $4 > "sure.de"; print $5 > "sure.en"}' scores.tsv
+  phrasetool filter-bitext crawled.de crawled.en -m classifier -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --cross-train --keep 60% -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --encoder LaBSE --threshold 0.7 -o kept.de kept.en
-  phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
-  phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel  -o zh en
+  phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/classifier
+  phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/classifier -o zh en
 """
 
 
@@ -184,19 +170,17 @@ Example:
 @click.argument("target")
 @sections(
     judge_options,
-    "What stays",
-    click.option("--drop-copies", is_flag=True, help="Leave out pairs of two equal sentences."),
-    "What is written",
+    "Selection",
+    click.option("--drop-copies", is_flag=True, help="Remove pairs of two equal sentences."),
+    "Output",
     click.option("-o", "--output", "kept", nargs=2, required=True, metavar="SOURCE TARGET",
-                 help="Where the pairs that stay are written, byte for byte as they were; `-` is standard output."),
+                 help="Output files; `-` is standard output."),
     click.option("--scores", metavar="FILE",
-                 help="Every pair, a line each: probability, kept or rejected, notes, source and target, with tabs "
-                      "between."),
+                 help="Write all pairs: probability, kept or rejected, notes, source, target."),
     click.option("--rejected", metavar="FILE",
-                 help="The pairs that go: notes, probability, number of the line, source and target."),
+                 help="Write the removed pairs: notes, probability, line, source, target."),
     click.option("--explain", is_flag=True,
-                 help="In --scores one more column: the probability without length, the mean over the lengths of other "
-                      "pairs."),
+                 help="Also write the probability without length to --scores."),
     json_option,
     None,
     allow_empty_option,
@@ -210,13 +194,13 @@ def command(
 ) -> None:  # fmt: skip
     """Keep the sentence pairs that are translations.
 
-    SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier of sentence pairs (`train --model
-    parallel`) says of each pair how probable it is that it is parallel; pairs below the threshold go, and those with an
-    empty side or one of which the model knows no word.  If no pair stays, nothing is written, unless --force is given.
+    SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier (`train classifier`) gives each
+    pair a probability; pairs below the threshold, with an empty side, or with a side of unknown words only are removed.
+    If no pair is left, nothing is written, unless --force is given.
 
-    Notes say why: `empty`, `unknown`, `probability`; `copy` is a pair of two equal sentences, which goes with
-    --drop-copies alone; `long` is one of which the model saw the beginning.  The bitext streams through.  Finished
-    scores are kept beside the first output, so that the same command goes on after an interruption.
+    Notes in --scores and --rejected give the reason: `empty`, `unknown`, `probability`, `copy` or `long` (cut).
+    Finished scores are kept next to the first output, so that the same command continues after an interruption.
+
     """
     from moses_compat.jobs.bitexts.cross_training import forget_classifiers
     from moses_compat.jobs.bitexts.filter_bitext import FilterRequest, filter_bitext

@@ -21,26 +21,28 @@ if TYPE_CHECKING:
     from phrasetool.tagger.model import TaggerModel
     from phrasetool.vocabulary import Vocabulary
 
+_RENAMED = {"--bitext": "--language-bitext"}
 _EXAMPLE = """\b
 Example:
   phrasetool inspect phrase-table.gz
-  phrasetool inspect phrase-table.gz --tagger tagger --bitext de train.de en train.en
+  phrasetool inspect phrase-table.gz --tagger tagger --language-bitext de train.de en train.en
   phrasetool inspect demo-output/engine/phrase-table.gz
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("path")
 @click.option(
     "--tagger",
     metavar="FOLDER",
-    help="Of a table: which entries have parts of speech that no sentence pair of --bitext has.",
+    help="Tagger, to find entries whose tags occur in no sentence pair.",
 )
 @click.option(
-    "--bitext",
+    "--language-bitext",
+    "bitext",
     nargs=4,
     metavar="LANG FILE LANG FILE",
-    help="Language, as the tagger calls it, and text of the sources, then of the targets.",
+    help="Two languages of the tagger, each with its side of a bitext.",
 )
 @json_option
 @threads_option()

@@ -65,18 +65,17 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
 @click.option("--order", type=click.IntRange(1), default=5, metavar="N", is_eager=True,
               help="Length of the longest n-grams.")  # fmt: skip
 @click.option("--prune", default="", show_default=False, metavar="N...", callback=_parse_prune,
-              help="Leave out n-grams seen this often or less: a number per order, none smaller than the one before, "
-                   "the last one for all further orders; as lmplz.  [default: leave out nothing]")  # fmt: skip
+              help="Drop n-grams with at most this count, for each order (as lmplz).")  # fmt: skip
 @click.option("--estimator", type=click.Choice(["auto", "lmplz", "built-in"]), default="auto",
-              help="lmplz is a program of kenlm; auto takes it if it is on the PATH.  Same model.")  # fmt: skip
+              help="Estimate with kenlm's lmplz, or built-in; same model.")  # fmt: skip
 @click.option(
     "--memory",
     type=size_in_bytes,
     default="2G",
     metavar="BYTES",
-    help="For n-grams, beside the words; more of them go to temporary files.  Never changes the output.",
+    help="Memory for n-grams before temporary files are used.",
 )
-@click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]")
+@click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]")
 @json_option
 @quiet_option
 def command(

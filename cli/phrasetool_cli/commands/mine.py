@@ -8,8 +8,9 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.encoder_options import FOR_ENCODERS, sentence_encoder_options
 from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import engine_options, output_option
+from phrasetool_cli.options import dev_option, engine_options, former_option, hint_at_dev, output_option
 from phrasetool_cli.parameter_types import FiniteRange, finite_number
 from phrasetool_cli.progress import TerminalWatch
 
@@ -18,59 +19,46 @@ if TYPE_CHECKING:
     from moses_compat.measures.encoder_request import EncoderRequest
     from phrasetool.pair_classifier.bitext_scores import PairEncoder
 
-_FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
 
 mining_encoder_options = sections(
-    "What sentences mean",
+    "Model",
     click.option("-m", "--model", "model_folder", metavar="FOLDER",
-                 help="A classifier of sentence pairs: it gives vectors, and the probability that a pair is parallel."),
-    click.option("--encoder", metavar="FOLDER",
-                 help="In its place, a sentence encoder on this machine that knows both languages: of "
-                      "sentence-transformers, of transformers (mean pooling), or static (model2vec).  NAME:PATH is for "
-                      "the encoder NAME of another package."),
-    click.option("--target-encoder", metavar="FOLDER",
-                 help="Another encoder for the target side, of the same space.  [default: the same]"),
-    click.option("--detokenise", metavar="LANG",
-                 help="Put tokens together by the rules of this language (de, zh, ...), or of two: SOURCE,TARGET."),
-    click.option("--prefix", metavar="TEXT", help="Put this before every sentence, as in 'query: '."),
+                 help="Classifier of sentence pairs: vectors, and probabilities."),
+    sentence_encoder_options,
     click.option("--encoder-store", metavar="FOLDER",
-                 help="Where vectors are kept: an interrupted run goes on there, and another one takes them.  "
-                      "[default: OUTPUT.ID.vectors, with the ID of the encoder; none for standard output]"),
+                 help="Folder of vectors that are kept between runs.  [default: OUTPUT.ID.vectors]"),
 )  # fmt: skip
 
 mining_search_options = sections(
-    "How pairs are found",
+    "Search",
     click.option("-k", "--neighbours", "k", type=click.IntRange(1), default=4, metavar="N",
-                 help="Nearest sentences of the other side that are looked at."),
-    click.option("--margin", type=click.Choice(["ratio", "distance", "absolute"]), default="ratio",
-                 help="The cosine of a pair over, or minus, what both reach with their neighbours; or the cosine."),
+                 help="Number of nearest neighbours."),
+    click.option("--margin-type", "margin", type=click.Choice(["ratio", "distance", "absolute"]), default="ratio",
+                 help="Score pairs by the cosine over (or minus) their neighbourhoods."),
     click.option("--retrieval", type=click.Choice(["max", "forward", "backward", "intersection"]), default="max",
-                 help="Each sentence once, best pairs first; or the best target of each source, the best source of "
-                      "each target, or what both say."),
-    click.option("--search", type=click.Choice(["auto", "exact", "approximate"]), default="auto",
-                 help="Compare all with all, or look into some of many cells, as many as 98 % of a sample need to find "
-                      "their nearest; auto: exact up to 300,000 sentences a side."),
+                 help="Each sentence once (max), or best by direction."),
+    click.option("--neighbour-search", "search", type=click.Choice(["auto", "exact", "approximate"]), default="auto",
+                 help="Exact search up to 300,000 sentences a side (auto), or always."),
     click.option("--rerank", type=click.IntRange(0), metavar="N",
-                 help="Candidates of a sentence that the classifier sees: the logarithm of the probability that they "
-                      "are parallel, times --weight, is added to their margin; 0: none.  [default: 4 with --model]"),
-    click.option("--weight", type=FiniteRange(0, 100), metavar="X",
-                 help="Of probabilities, beside margins.  [default: what is best by --dev-gold of 0, 0.01, 0.02, 0.05, "
-                      "0.1 and 0.2; without it 0.02]"),
+                 help="Candidates of a sentence that the classifier scores.  [default: 4 with --model]"),
+    click.option("--probability-weight", "weight", type=FiniteRange(0, 100), metavar="X",
+                 help="Weight of log-probabilities.  [default: best on --dev-gold, else 0.02]"),
     click.option("--block-rows", "block", type=click.IntRange(1), metavar="N",
-                 help="Sentences that a thread takes at a time.  Changes speed and memory, never the output."),
-    "What is written",
-    click.option("--threshold", type=finite_number, metavar="X", help="Leave out pairs with lower scores."),
+                 help="Sentences that a thread processes at a time; the output stays the same."),
+    "Output",
+    click.option("--threshold", type=finite_number, metavar="X", help="Minimum score of a pair."),
     click.option("--dev-gold", metavar="FILE",
-                 help="Take the threshold with the best F1 on these pairs: all right ones of both texts."),
-    click.option("--dev-source", metavar="FILE", help="The pairs of --dev-gold are of this text,"),
-    click.option("--dev-target", metavar="FILE", help="and of this one, which are searched first, in the same way."),
+                 help="Choose the threshold with the best F1 on these true pairs."),
+    dev_option("Texts of --dev-gold, which are searched first.", "SOURCE TARGET"),
+    former_option("--dev-source"),
+    former_option("--dev-target"),
     click.option("--min-cosine", type=FiniteRange(-1, 1), default=0.0, metavar="X",
-                 help="Leave out pairs with a lower cosine, whatever their margin."),
-    click.option("--drop-copies", is_flag=True, help="Leave out pairs of two equal sentences."),
+                 help="Minimum cosine of a pair."),
+    click.option("--drop-copies", is_flag=True, help="Remove pairs of two equal sentences."),
     click.option("--ids", is_flag=True,
-                 help="A name and a tab stand before each sentence, as in BUCC's files; names are written."),
+                 help="Read a name and a tab before each sentence (BUCC); write names."),
     click.option("--explain", is_flag=True,
-                 help="Columns more: margin, cosine, and with a classifier its probability, with and without length."),
+                 help="Also write margin, cosine and probabilities."),
 )  # fmt: skip
 
 
@@ -84,10 +72,10 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     from moses_compat.measures.encoder_request import EncoderRequest
 
     model, encoder, store = (given.pop(name) for name in ("model_folder", "encoder", "encoder_store"))
-    more = {name: given.pop(name) for name in _FOR_ENCODERS}
+    more = {name: given.pop(name) for name in FOR_ENCODERS}
     if (model is None) == (encoder is None):
         raise click.UsageError("name a classifier with --model, or a sentence encoder with --encoder")
-    if named := [flag for name, flag in _FOR_ENCODERS.items() if encoder is None and more[name] is not None]:
+    if named := [flag for name, flag in FOR_ENCODERS.items() if encoder is None and more[name] is not None]:
         raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
     if encoder is not None:
         for name, flag in (("rerank", "--rerank"), ("weight", "--weight")):
@@ -104,17 +92,18 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     return found, request
 
 
+_RENAMED = {"--margin": "--margin-type", "--search": "--neighbour-search", "--weight": "--probability-weight"}
 _EXAMPLE = """\b
 Example:
   phrasetool mine crawled.zh crawled.en -m parallel --threshold 1.05 -o mined.tsv
   phrasetool mine crawled.zh crawled.en --encoder LaBSE --detokenise zh,en -o mined.tsv.gz
-  phrasetool mine test.zh test.en -m parallel --dev-source dev.zh --dev-target dev.en --dev-gold gold.tsv -o mined.tsv
+  phrasetool mine test.zh test.en -m parallel --dev dev.zh dev.en --dev-gold gold.tsv -o mined.tsv
   phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/parallel
   phrasetool mine demo-output/corpus.zh demo-output/corpus.en -m demo-output/parallel -o demo-output/mined.tsv
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("source")
 @click.argument("target")
 @sections(
@@ -127,7 +116,7 @@ Example:
 )
 def command(
     source: str, target: str, output: str, json_file: str | None, threads: int, quiet: bool, dev_gold: str | None,
-    dev_source: str | None, dev_target: str | None, **given: Any,
+    development: tuple[str, str] | None, dev_source: str | None, dev_target: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Find sentence pairs that are translations in two texts.
 
@@ -153,9 +142,14 @@ def command(
 
     if dev_gold is not None and given["threshold"] is not None:
         raise click.UsageError("--threshold and --dev-gold both set the threshold; leave one out")
-    if (dev_source is None) != (dev_target is None) or (dev_source is not None and dev_gold is None):
-        raise click.UsageError("--dev-source and --dev-target go together, and with --dev-gold")
-    inputs = [source, target, dev_source, dev_target, dev_gold]
+    if (dev_source is None) != (dev_target is None):
+        raise click.UsageError("--dev-source and --dev-target go together; give --dev SOURCE TARGET")
+    if dev_source is not None and dev_target is not None:
+        hint_at_dev("--dev-source and --dev-target")
+        development = dev_source, dev_target
+    if development is not None and dev_gold is None:
+        raise click.UsageError("--dev is for --dev-gold")
+    inputs = [source, target, *(development or ()), dev_gold]
     if inputs.count("-") > 1:
         raise click.UsageError("only one file can be standard input")
     check_outputs(inputs, [output])
@@ -175,12 +169,10 @@ def command(
         return mine_texts(*sides, encoder, ready, texts, place, settings, watch)
 
     with Output(output) as out:
-        development = None
-        if dev_source is not None and dev_target is not None:
-            development = search((dev_source, dev_target), store and f"{store}.dev")
+        searched = search(development, store and f"{store}.dev") if development is not None else None
         found = search((source, target), store)
         if dev_gold is not None:
-            settings = settings_from_gold(development or found, dev_gold, settings, weights)
+            settings = settings_from_gold(searched or found, dev_gold, settings, weights)
             found = found.weighted(settings.weight, settings, watch)
             chosen = f", weight of probabilities {settings.weight:g}" if found.judged else ""
             watch.say(f"threshold {settings.threshold:.6g}{chosen}, from {dev_gold}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     # Title -> what is listed under it.
     Shown = Mapping[str, Iterable[Neighbour]]
 
+_RENAMED = {"--count": "--neighbours"}
 _EXAMPLE = """\b
 Example:
   phrasetool neighbours "do not agree" -m phrasetool-model --pairs pairs.gz
@@ -38,20 +39,20 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("phrase", nargs=-1, required=True)
 @sections(
-    "What is searched",
+    "Input",
     model_option,
     click.option("--pairs", metavar="FILE",
-                 help="Phrases to search: pairs or a table.  [default: the pairs the model was trained on]"),
+                 help="Phrases to search: pairs or a table.  [default: the training pairs]"),
     click.option("--side", type=click.Choice(["source", "target", "auto"]), default="auto",
-                 help="The language of PHRASE; auto: the one that knows more of its words."),
+                 help="Language of PHRASE; auto: the one that contains more of its words."),
     click.option("--sentences", metavar="FILE",
-                 help="Sentences to search, one a line, with an autoencoder or an encoder of syntax; PHRASE is a "
-                      "sentence then."),
-    "What is shown",
-    click.option("-k", "--count", type=click.IntRange(1), default=5, metavar="N", help="How many neighbours."),
+                 help="Sentences to search, with an autoencoder or a syntactic encoder."),
+    "Output",
+    click.option("-k", "--neighbours", "count", type=click.IntRange(1), default=5, metavar="N",
+                 help="Number of nearest neighbours."),
     json_option,
     None,
     device_option("Where to encode sentences: cpu, cuda or auto."),

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from moses_compat.jobs.pivot import PivotReport, PivotRequest, Similarities
 
 _COLUMNS = ("ways", "agreement")
+_RENAMED = {
+    "--columns": "--extra-columns",
+    "--similarities": "--similarity-columns",
+    "--least-probability": "--min-probability",
+}
 _EXAMPLE = """\b
 Example:
   phrasetool pivot de-en.gz en-cs.gz -o de-cs.gz
-  phrasetool pivot de-en.gz en-cs.gz de-fr.gz fr-cs.gz --columns ways,agreement -o de-cs.gz
-  phrasetool pivot de-en.annotated.gz en-cs.annotated.gz --similarities 5,6 -o de-cs.gz
+  phrasetool pivot de-en.gz en-cs.gz de-fr.gz fr-cs.gz --extra-columns ways,agreement -o de-cs.gz
+  phrasetool pivot de-en.annotated.gz en-cs.annotated.gz --similarity-columns 5,6 -o de-cs.gz
   phrasetool pivot de-en.gz en-cs.gz --reordering-tables de-en.r.gz en-cs.r.gz --reordering-out de-cs.r.gz -o de-cs.gz
   phrasetool align demo-output/corpus.en demo-output/corpus.zh -o en-zh.aligned.gz && \\
   phrasetool extract demo-output/corpus.en demo-output/corpus.zh en-zh.aligned.gz -o en-zh.gz && \\
@@ -31,35 +36,32 @@ Example:
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("tables", nargs=-1, required=True, metavar="A-B B-C [A-B2 B2-C]...")
 @sections(
-    "What is written",
+    "Output",
     output_option("Where the table goes."),
-    click.option("--columns", type=names_of(_COLUMNS), default=None, metavar="NAME,...",
-                 help="More scores: ways, the probability of the best way and how many there are; agreement, how many "
-                      "middle languages have the entry."),
-    click.option("--similarities", type=column_pair, multiple=True, metavar="A,B",
-                 help="Combine the similarities that `annotate` wrote to these two scores of the tables (source-to-"
-                      "target first); once for all tables, or once for each, in their order.  Four scores are added."),
+    click.option("--extra-columns", "columns", type=names_of(_COLUMNS), default=None, metavar="NAME,...",
+                 help="Append ways (best path, number of paths) or agreement (pivot languages)."),
+    click.option("--similarity-columns", "similarities", type=column_pair, multiple=True, metavar="A,B",
+                 help="Combine two similarity columns of the tables; once, or for each table."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
-                 help="How the similarities were written (see annotate)."),
+                 help="Scale of the similarity columns (see annotate)."),
     click.option("--reordering-tables", nargs=2, multiple=True, metavar="A-B B-C",
-                 help="The reordering tables of two tables; once for each middle language, in their order."),
-    click.option("--reordering-out", metavar="FILE", help="Where the reordering table goes."),
-    "Which entries",
+                 help="Reordering tables of two tables; once for each pivot language."),
+    click.option("--reordering-out", metavar="FILE", help="Write the reordering table here."),
+    "Entries",
     click.option("--keep-best", type=click.IntRange(0), default=100, metavar="N",
-                 help="Entries that a source may have, those with the highest p(c|a); 0: all."),
-    click.option("--least-probability", type=Share(), default=0.0, metavar="P",
-                 help="Leave out entries of the tables whose p(target|source) is lower."),
+                 help="Keep the N entries of a source with the highest p(c|a); 0: all."),
+    click.option("--min-probability", "least_probability", type=Share(), default=0.0, metavar="P",
+                 help="Drop entries with a lower p(target|source)."),
     click.option("--counts", type=click.Choice(["expected", "min"]), default="expected",
-                 help="How often a pair is taken to have been seen: as often as can be expected, or each time as often "
-                      "as the less frequent pair of the way; needs joint counts if it is given."),
-    "Memory",
+                 help="Estimate joint counts as expected, or as the minimum on each path."),
+    "Performance",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",
-                 help="For entries; the others wait in temporary files.  Never changes the output."),
-    click.option("--temporary", metavar="FOLDER", help="Where temporary files go.  [default: $TMPDIR]"),
-    "How the table is read",
+                 help="Memory for entries before temporary files are used."),
+    click.option("--temporary", metavar="FOLDER", help="Folder of temporary files.  [default: $TMPDIR]"),
+    "Reading",
     click.option("--sort", is_flag=True, help="Sort the tables first, as Moses does (LC_ALL=C sort)."),
     None,
     json_option,

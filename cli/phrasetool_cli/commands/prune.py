@@ -14,18 +14,17 @@ from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
 from phrasetool_cli.json_output import json_option
 from phrasetool_cli.options import (
-    WHICH_MODEL,
     check_resumable,
     chosen_runner,
     cluster_options,
     default_model,
     output_option,
-    reading_option,
     resume_option,
     scoring_device_option,
     search_options,
     sort_option,
     table_options,
+    translator_score_option,
 )
 from phrasetool_cli.parameter_types import (
     Share,
@@ -111,84 +110,70 @@ def _flags() -> dict[str, str]:
 
 
 prune_options = sections(
-    "What goes",
+    "Pruning criteria",
     click.option("-t", "--threshold", type=worth_threshold, metavar="S",
-                 help="Prune entries whose similarities are BOTH below this (-1 to 1); with another --method, entries "
-                      "whose worth is: for significance -ln p, a+e or a-e as in filter-pt, for several criteria a "
-                      "rank from 0 to 1 (a product: the product)."),
+                 help="Prune entries with similarities below S."),
     click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
-                 help="Leave at most this share of the entries, as in 0.3 or 30%."),
+                 help="Keep at most this share, as in 0.3 or 30%."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
-                 help="Leave the smallest table that loses no more BLEU than this on --dev."),
+                 help="Keep as few as lose at most this BLEU on --dev."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
-                 help="Only print the size of the table at each of these thresholds."),
+                 help="Only print the table size at these thresholds."),
     click.option("--method", shell_complete=_complete_criteria, metavar="NAMES",
-                 help="semantic, parallel, syntax, significance, composition, usage, probability, count, top, random, "
-                      "or several with + between them.  NAME*2 counts twice (a power in a product); NAME:S is a "
-                      "threshold of its own, as in semantic:0.7+significance:a+e.  [default: semantic; with "
-                      "--moses-ini, composition+semantic; with --forced-pairs, too, composition+semantic+usage]"),
+                 help="Criteria joined by +: semantic, parallel, syntax, significance, composition, usage, "
+                      "probability, count, top, random; NAME*2, NAME:S.  [default: semantic; with --moses-ini, "
+                      "composition+semantic; with --forced-pairs, +usage]"),
     click.option("--combine", type=click.Choice(["product", "rank", "intersection", "union"]),
-                 help="How several criteria become one: the product of what they say; the mean of their ranks; or keep "
-                      "what each of them would keep, or what any of them would, cut at one rank for all or at "
-                      "thresholds of their own.  [default: product; with thresholds of their own, intersection]"),
+                 help="Combine criteria.  [default: the first]"),
     click.option("--seed", type=click.IntRange(0), default=1,
-                 help="Of the method `random`."),
+                 help="Random seed of the method `random`."),
     click.option("--keep-top", type=click.IntRange(0), metavar="K",
-                 help="Always keep the K best entries of a protected source.  [default: 10; with a --method and a size "
-                      "or a loss, the largest K up to 10 that fills 60 % of the table at most]"),
+                 help="Keep the K best of a source.  [default: up to 10]"),
     click.option("--protect", type=click.Choice(["all", "words", "none"]),
-                 help="Whose best K stay: all sources, one-word sources (no word becomes unknown), none.  "
-                      "[default: all; with a --method and a size or a loss, words]"),
+                 help="Sources whose K best are kept.  [default: all; with a size, words]"),
     click.option("--protect-frequent", type=frequency_limit, metavar="COUNT",
-                 help="Keep mutual translations seen more than COUNT times; `none` protects none.  "
-                      "[default: 100 with a threshold of similarity alone, else none]"),
-    "What is known of the entries",
+                 help="Keep mutual translations seen more often.  [default: 100 with --threshold, else none]"),
+    "Scores of entries",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-                 help="Model folder; or, each with its own -m, translators of the two directions, and what the methods "
-                      f"syntax and parallel ask.  {WHICH_MODEL}"),
-    reading_option,
+                 help="Model folder; repeatable.  [default: ./phrasetool-model]"),
+    translator_score_option,
     scoring_device_option,
-    click.option("--scores", metavar="FILE",
-                 help="Similarities in Parquet: used if the file exists, else computed and kept there."),
-    click.option("--columns", type=column_pair, metavar="A,B",
-                 help="Use the similarities in these two score columns of TABLE (source-to-target first)."),
+    click.option("--similarities", "scores", metavar="FILE",
+                 help="Parquet of similarities to read, or to write."),
+    click.option("--similarity-columns", "columns", type=column_pair, metavar="A,B",
+                 help="Similarities in two score columns."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw"]), default="exp",
-                 help="How the similarities in --columns were written (see annotate)."),
+                 help="Scale of the columns (see annotate)."),
     click.option("--moses-ini", "ini", metavar="INI",
-                 help="The model of TABLE: its weights say what is lost without an entry (composition, top), and it "
-                      "translates for --max-bleu-loss."),
-    click.option("--corpus", "corpora", nargs=2, metavar="SOURCE TARGET",
-                 help="The bitext TABLE was made from (significance)."),
+                 help="Model of TABLE (composition, top, BLEU)."),
+    click.option("--bitext", "corpora", nargs=2, metavar="SOURCE TARGET",
+                 help="Bitext of TABLE (significance)."),
     click.option("--forced-pairs", metavar="PAIRS",
-                 help="What `force-decode --leave-one-out` of that bitext wrote: how often entries are used (usage)."),
+                 help="Output of `force-decode --leave-one-out`."),
     None,
     encoder_options,
-    "What is written",
+    "Output",
     output_option(),
     click.option("--reordering-table", metavar="FILE",
-                 help="Prune this reordering table too: keep the lines of the pairs that stay, in any order."),
-    click.option("--reordering-out", metavar="FILE", help="Where to write the pruned reordering table."),
+                 help="Prune this reordering table, too."),
+    click.option("--reordering-out", metavar="FILE", help="Write the pruned reordering table here."),
     click.option("--rejected", metavar="FILE", help="Write the pruned lines here."),
     click.option("--reasons", metavar="FILE",
-                 help="Write a row for each entry that failed (pandas.read_parquet(FILE)): line, source, target, its "
-                      "worth to each criterion, which of them alone would have removed it, and whether it stayed, "
-                      "protected."),
+                 help="Write a Parquet row for each rejected entry."),
     click.option("--stats", metavar="FILE",
-                 help="Write counts here, as JSON: entries that went by which criteria, the steps of --max-bleu-loss, "
-                      "the signature line."),
+                 help="Write counts, BLEU steps and signature as JSON."),
     json_option,
     resume_option,
     cluster_options,
-    click.option("--work", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
-                 help="Where a --method other than semantic keeps what it measures until the table is written, some "
-                      "150 bytes an entry.  [default: where the output goes]"),
+    click.option("--temporary", "work", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                 help="Folder of temporary files."),
     click.option("--dry-run", is_flag=True,
-                 help="Count what would go and say it; write no file but that of --json."),
-    "For --max-bleu-loss",
+                 help="Only report what would be removed."),
+    "BLEU budget",
     click.option("--dev", nargs=2, metavar="SOURCE REFERENCE",
-                 help="The development set that BLEU is measured on, a tokenised sentence a line."),
+                 help="Development set, tokenised."),
     search_options,
-    "How the table is read",
+    "Reading",
     sort_option,
     None,
     table_options,
@@ -231,38 +216,37 @@ def _check_files(request: PruneRequest) -> None:
 # From this share of a table on, similarity alone does as well as any other criterion.
 _SMALL = 0.2
 
+_RENAMED = {
+    "--scores": "--similarities",
+    "--columns": "--similarity-columns",
+    "--corpus": "--bitext",
+    "--work": "--temporary",
+    "--reading": "--translator-score",
+}
 _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
-  phrasetool prune phrase-table.gz --moses-ini moses.ini --target-size 0.1 -o small.gz
-  phrasetool prune phrase-table.gz --moses-ini moses.ini --max-bleu-loss 0.1 --dev dev.de dev.en -o small.gz
-  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-  phrasetool prune phrase-table.gz --moses-ini moses.ini --forced-pairs forced.gz --target-size 0.1 -o small.gz
-  phrasetool prune table.gz --method semantic:0.7+significance:a+e --corpus train.de train.en -o small.gz
-  phrasetool prune table.gz -t 0.7 -o small.gz --reordering-table reordering.gz --reordering-out small.reordering.gz
+  phrasetool prune table.gz --moses-ini moses.ini --target-size 0.1 -o small.gz
+  phrasetool prune table.gz --moses-ini moses.ini --max-bleu-loss 0.1 --dev dev.de dev.en -o small.gz
+  phrasetool prune table.gz --method semantic:0.7+significance:a+e --bitext train.de train.en -o small.gz
   phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("table", default="-")
 @prune_options
 def command(**given: Any) -> None:
     """Remove bad or redundant phrase-table entries.
 
-    An entry of TABLE goes when its similarity is below the threshold in BOTH directions, unless it is among the best K
-    of its source.  With --moses-ini, it goes when shorter entries make it up at little loss, or when its sides do not
-    mean the same; the more often it was seen (and, with --forced-pairs, used by forced decoding), the more speaks for
-    it.  --method chooses another criterion; it reads TABLE twice, with files for what it measures (see --work).  Lines
-    that stay are byte-identical and in their order.  TABLE is a Moses phrase table in text form, gzip or not; standard
-    input by default.  With a threshold of similarity it may be a folder of part files, as `convert --part-entries`
-    writes them; FILE is a folder then, too.
+    With --threshold, an entry of TABLE is removed if its similarities are below S in BOTH directions, unless it is
+    among the K best entries of its source.  With --moses-ini and a size, entries are removed that the decoder can
+    compose from shorter ones, or whose sides are no translations; counts and, with --forced-pairs, usage in forced
+    decoding protect entries.  With --max-bleu-loss, tables of many sizes translate the development set.
 
-    With --max-bleu-loss, the size is searched for: tables of many sizes translate the development set, none of them
-    written; first each half as large as the one before, then those about the answer.  BLEU does not rise evenly with
-    the size, so the answer must hold both by itself and by the rising curve through all sizes tried.  Each step is
-    reported with the 95 % interval of its difference to the full table (paired bootstrap).  A development set that has
-    nothing to do with TABLE is refused, see `phrasetool tune`.
+    Remaining lines are byte-identical and in order.  TABLE is a Moses phrase table in text form, by default standard
+    input; or a folder of part files (`convert --part-entries`) with --threshold, and then FILE is a folder, too.
+
     """
     from moses_compat.jobs.prune import TableTooSmallError, prune, sweep
     from phrasetool.errors import PhraseToolError

@@ -30,13 +30,13 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("text")
 @sections(
-    "What is measured",
+    "Input",
     model_option,
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Take the first N lines only."),
-    click.option("--by-length", is_flag=True, help="Figures by length of the lines, too."),
-    "What is written",
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use the first N lines only."),
+    click.option("--by-length", is_flag=True, help="Also report figures by length."),
+    "Output",
     click.option("-o", "--output", metavar="FILE",
-                 help="Write the reconstructions, a line for a line; after - figures go to standard error."),
+                 help="Write the reconstructions, a line for a line."),
     json_option,
     None,
     device_option(),

@@ -25,7 +25,7 @@ Example:
 @sections(
     "Reordering table",
     click.option("--reordering-table", default="-", show_default=False, metavar="FILE",
-                 help="The reordering table, gzip or not.  [default: -, standard input]"),
+                 help="Reordering table.  [default: -, standard input]"),
     output_option(),
     None,
     json_option,

@@ -12,8 +12,11 @@ from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
+    dev_option,
     engine_options,
     force_option,
+    former_option,
+    hint_at_dev,
     list_source_option,
     neural_column_options,
     output_option,
@@ -24,34 +27,37 @@ from phrasetool_cli.progress import TerminalWatch
 if TYPE_CHECKING:
     from moses_compat.jobs.rerank import RerankReport
 
+_RENAMED = {"--n-best-list": "--reranked-list", "--length": "--length-normalisation"}
 _EXAMPLE = """\b
 Example:
-  phrasetool rerank test.nbest.gz --source test.de -m de-en -m en-de --dev-list dev.nbest.gz --dev-source dev.de \
---dev-reference dev.en --save-weights weights.json -o test.out
-  phrasetool rerank other.nbest.gz --source other.de -m de-en -m en-de --weights weights.json -o other.out
+  phrasetool rerank test.nbest.gz --source test.de -m de-en -m en-de --dev-list dev.nbest.gz \
+--dev dev.de dev.en --save-weights w.json -o test.out
+  phrasetool rerank other.nbest.gz --source other.de -m de-en --weights w.json -o other.out
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("n_best", metavar="NBEST")
 @sections(
-    "What is read",
+    "Input",
     list_source_option,
     translators_option(required=False),
     click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
-                 help="The right translation of the source: BLEU is told; again for another one."),
-    "Where weights come from",
-    click.option("--dev-list", metavar="FILE", help="Tune on this n-best list, of the same system."),
-    click.option("--dev-source", metavar="FILE", help="The text that it translates."),
-    click.option("--dev-reference", "dev_references", multiple=True, metavar="FILE", help="Its right translation."),
-    click.option("--weights", metavar="FILE", help="Weights that were saved, instead of tuning."),
+                 help="Reference translation, to report BLEU; repeatable."),
+    "Weights",
+    click.option("--dev-list", metavar="FILE", help="N-best list of the development set, to tune on."),
+    dev_option("Development set of --dev-list: source and reference."),
+    click.option("--dev-reference", "dev_references", multiple=True, metavar="FILE",
+                 help="Further reference of the development set; repeatable."),
+    former_option("--dev-source"),
+    click.option("--weights", metavar="FILE", help="Saved weights, instead of tuning."),
     click.option("--tune", "tuned_features", type=click.Choice(["new", "all"]), default="new",
-                 help="Tune what is new beside the score the lists were made with, or all features apart."),
-    click.option("--seed", type=click.IntRange(0), default=1, help="Of tuning."),
-    "What is written",
+                 help="Tune new features next to the old total score, or all features."),
+    click.option("--seed", type=click.IntRange(0), default=1, help="Random seed of tuning."),
+    "Output",
     output_option("The best translation of each sentence."),
-    click.option("--n-best-list", "listing", metavar="FILE", help="The whole list, best first, with new totals."),
-    click.option("--save-weights", metavar="FILE", help="The weights, in JSON, for other lists."),
+    click.option("--reranked-list", "listing", metavar="FILE", help="Write the reranked list with new totals."),
+    click.option("--save-weights", metavar="FILE", help="Write the weights as JSON, for other lists."),
     json_option,
     neural_column_options,
     None,
@@ -60,9 +66,9 @@ Example:
 )  # fmt: skip
 def command(
     n_best: str, source: str, folders: tuple[str, ...], references: tuple[str, ...], dev_list: str | None,
-    dev_source: str | None, dev_references: tuple[str, ...], weights: str | None, tuned_features: str, seed: int,
-    output: str, listing: str | None, save_weights: str | None, json_file: str | None, length: str, each: bool,
-    force: bool, threads: int, quiet: bool,
+    development: tuple[str, str] | None, dev_source: str | None, dev_references: tuple[str, ...], weights: str | None,
+    tuned_features: str, seed: int, output: str, listing: str | None, save_weights: str | None, json_file: str | None,
+    length: str, each: bool, force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
     """Rerank an n-best list with neural models.
 
@@ -86,9 +92,15 @@ def command(
     )
     from moses_compat.jobs.rescore import SourceText, load_columns
 
+    if development is not None:
+        if dev_source is not None:
+            raise click.UsageError("--dev and --dev-source both name a development set; give --dev")
+        dev_source, dev_references = development[0], (development[1], *dev_references)
+    elif dev_source is not None:
+        hint_at_dev("--dev-source and --dev-reference")
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):
-        raise click.UsageError("give --dev-list, --dev-source and --dev-reference to tune, or --weights FILE")
+        raise click.UsageError("give --dev-list NBEST and --dev SOURCE REFERENCE to tune, or --weights FILE")
     inputs, outputs = [n_best, source, *references, weights, *dev], [output, listing, save_weights]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)

@@ -17,19 +17,20 @@ from phrasetool_cli.options import (
 )
 from phrasetool_cli.progress import TerminalWatch
 
+_RENAMED = {"--length": "--length-normalisation"}
 _EXAMPLE = """\b
 Example:
   phrasetool rescore dev.nbest.gz --source dev.de -m de-en -m en-de -o dev.rescored.gz
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @click.argument("n_best", metavar="NBEST")
 @sections(
-    "What is read",
+    "Input",
     list_source_option,
     translators_option(required=True),
-    "What is written",
+    "Output",
     output_option("The list with the features."),
     json_option,
     neural_column_options,

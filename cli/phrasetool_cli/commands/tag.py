@@ -23,13 +23,12 @@ Example:
 @click.command(cls=SectionedCommand, epilog=_EXAMPLE)
 @click.argument("text")
 @sections(
-    "What tags it",
+    "Model",
     model_option,
-    click.option("--language", required=True, metavar="CODE", help="Of the text, as the treebank was named."),
-    "What is written",
+    click.option("--language", required=True, metavar="CODE", help="Language of TEXT, as in training."),
+    "Output",
     click.option("--format", "form", type=click.Choice(_FORMATS), default="tags",
-                 help="A line of tags for a line of words; words with their tags, `word|TAG`, as Moses' factored "
-                      "training reads them; or CoNLL-U."),
+                 help="Output tags, words with tags (`word|TAG`), or CoNLL-U."),
     output_option(),
     json_option,
     None,

@@ -30,13 +30,12 @@ def _parse(context: click.Context, parameter: click.Parameter, value: str) -> di
 @click.argument("thresholds", metavar="SPEC", callback=_parse)
 @click.argument("table", default="-")
 @sections(
-    "What goes",
+    "Pruning criteria",
     click.option("--keep-words", is_flag=True,
-                 help="Keep the best entry of a one-word source that would lose all; else the word is unknown to "
-                      "Moses."),
-    "What is written",
+                 help="Keep the best entry of a word that would lose all."),
+    "Output",
     output_option(),
-    "How the table is read",
+    "Reading",
     sort_option,
     None,
     json_option,

@@ -17,9 +17,12 @@ from phrasetool_cli.options import (
     chosen_runner,
     cluster_options,
     decoder_model_options,
+    dev_option,
     engine_options,
     finished_work,
     force_option,
+    former_option,
+    hint_at_dev,
     relative_option,
     resume_option,
     search_options,
@@ -30,41 +33,43 @@ if TYPE_CHECKING:
     from moses_compat.jobs.tune import NamedWeights
     from phrasetool.smt.tuning.loop import TuningRun
 
+_RENAMED = {"--nbest": "--n-best-size"}
 _EXAMPLE = """\b
 Example:
-  phrasetool tune --moses-ini moses.ini --source dev.de --reference dev.en -o tuned.ini
-  phrasetool tune --moses-ini moses.ini --source dev.de --reference dev.en --search cube --restarts 3 -o tuned.ini
-  phrasetool tune --moses-ini demo-output/engine/moses.ini --source demo-output/engine/dev.zh \
--r demo-output/engine/dev.en -o t.ini
+  phrasetool tune --moses-ini moses.ini --dev dev.de dev.en -o tuned.ini
+  phrasetool tune --moses-ini moses.ini --dev dev.de dev.en --search cube --restarts 3 -o tuned.ini
+  phrasetool tune --moses-ini demo-output/engine/moses.ini --dev demo-output/engine/dev.zh \
+demo-output/engine/dev.en -o t.ini
 """
 
 
-@click.command(cls=SectionedCommand, epilog=_EXAMPLE)
+@click.command(cls=SectionedCommand, renamed=_RENAMED, epilog=_EXAMPLE)
 @sections(
     None,
     decoder_model_options,
     "Development set",
-    click.option("--source", required=True, metavar="FILE", help="The development set, a tokenised sentence a line."),
-    click.option("-r", "--reference", "references", multiple=True, required=True, metavar="FILE",
-                 help="Its translation, a line for a line; again for another one."),
-    "What is written",
-    click.option("-o", "--output", required=True, metavar="FILE", help="The moses.ini with the tuned weights."),
+    dev_option("Development set: source and reference, with a tokenised sentence a line."),
+    click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
+                 help="Further reference translation; repeatable."),
+    former_option("--source"),
+    "Output",
+    click.option("-o", "--output", required=True, metavar="FILE", help="moses.ini with the tuned weights."),
     click.option("--log", metavar="FILE", help="Write a line of JSON for each run of the decoder."),
     json_option,
     resume_option,
     relative_option,
     "Tuning",
     click.option("--algorithm", "optimiser", type=click.Choice(["mira", "pro"]), default="mira",
-                 help="Batch MIRA (Cherry and Foster) or pairwise ranking (Hopkins and May)."),
+                 help="Batch MIRA, or pairwise ranking (PRO)."),
     click.option("--iterations", type=click.IntRange(1), default=25, metavar="N",
-                 help="Runs of the decoder, for each start."),
+                 help="Maximum runs of the decoder for each start."),
     click.option("--restarts", type=click.IntRange(1), default=1, metavar="N",
-                 help="Starts: one from the ini's weights, the others from random changes of them."),
+                 help="Number of starts, the first from the weights of the ini."),
     click.option("--patience", type=click.IntRange(1), default=5, metavar="N",
-                 help="Stop after so many runs without a better BLEU."),
-    click.option("--nbest", "n_best", type=click.IntRange(2), default=100, metavar="N",
+                 help="Stop after N runs without a better BLEU."),
+    click.option("--n-best-size", "n_best", type=click.IntRange(2), default=100, metavar="N",
                  help="Translations of each sentence to learn from."),
-    click.option("--seed", type=click.IntRange(0), default=1, help="Of everything random."),
+    click.option("--seed", type=click.IntRange(0), default=1, help="Random seed."),
     None,
     search_options,
     force_option,
@@ -72,21 +77,22 @@ Example:
     engine_options,
 )  # fmt: skip
 def command(
-    ini: str, table: str | None, reordering_table: str | None, source: str, references: tuple[str, ...], output: str,
+    ini: str, table: str | None, reordering_table: str | None, development: tuple[str, str] | None,
+    source: str | None, references: tuple[str, ...], output: str,
     log: str | None, threads: int, quiet: bool, optimiser: str, iterations: int, restarts: int, patience: int,
     n_best: int, seed: int, json_file: str | None, relative: bool, force: bool, resume: bool,
     engine: str, address: str | None, **search: Any,
 ) -> None:  # fmt: skip
     """Tune the weights of a model on a development set.
 
-    The decoder translates the development set, an optimiser looks for weights with a higher BLEU among the translations
-    found so far, and so on.  The weights of the run with the best BLEU (of words as they are) are written; everything
-    else in the ini stays as it was.  Weights with `tuneable=false` are left alone.
+    The decoder translates the development set, an optimiser looks for weights with a higher BLEU among all translations
+    so far, and so on.  The weights of the run with the best BLEU are written; all else in the ini stays the same.
+    Weights with `tuneable=false` are not tuned.
 
-    A development set that has nothing to do with the model is refused: less than 30 % of its tokens are in the table,
-    another form of it (lower-cased, tokenised, the reference) would do much better, or the reference is unrelated (its
-    lines share no more words with the table's translations of their source lines than in random order), moved by up
-    to 5 lines, or of another language.  Unrelated references of 10 lines or more are accepted in 1 % of the cases.
+    A development set that is unrelated to the model is refused: out of vocabulary, in another form (lower-cased,
+    tokenised), or with references that are unrelated or shifted by up to 5 lines.  Unrelated references of 10 lines
+    or more are accepted in 1 % of the cases.
+
     """
     from moses_compat.engine.development_check import DevelopmentCheck
     from moses_compat.engine.model import MosesModel
@@ -97,6 +103,7 @@ def command(
     from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
     from phrasetool.errors import DataError
 
+    source, references = _development_set(development, source, references)
     check_resumable(resume, source, output)
     check_outputs([ini, source, *references], [output, log])
     document = json_document(json_file, [ini, source, *references], [output, log])
@@ -117,10 +124,10 @@ def command(
         Output(output) as out,
     ):
         text, truth = read_development_set(source, references)
-        development = DevelopmentCheck(model, source, references, force, watch)
-        development.texts(text, truth)
+        checks = DevelopmentCheck(model, source, references, force, watch)
+        checks.texts(text, truth)
         translator, sentences = load_translator(model, text, threads, quiet)
-        check = checked_start(development, translator, sentences, text, truth)
+        check = checked_start(checks, translator, sentences, text, truth)
 
         def report(run: TuningRun, weights: NamedWeights) -> None:
             if journal:
@@ -144,6 +151,24 @@ def command(
     watch.say(f"best: run {options.label(best)}, BLEU {best.bleu:.2f} (at the start {start.bleu:.2f})")
     for restart, reason in enumerate(result.reasons):
         watch.say(f"  {f'start {restart + 1} ' if restarts > 1 else ''}ended: {reason}")
+
+
+def _development_set(
+    development: tuple[str, str] | None, source: str | None, references: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Source and references, of `--dev` or of the former `--source`.
+
+    Raises:
+        click.UsageError: there is none, or there are two.
+    """
+    if development is not None:
+        if source is not None:
+            raise click.UsageError("--dev and --source both name a development set; give --dev")
+        return development[0], (development[1], *references)
+    if source is None or not references:
+        raise click.UsageError("expected a development set: --dev SOURCE REFERENCE")
+    hint_at_dev("--source and --reference")
+    return source, references
 
 
 def _record(run: TuningRun, weights: NamedWeights) -> bytes:

@@ -205,7 +205,7 @@ class Demo:
             "6. HOW SMALL does the table get? One pass, many thresholds; one-word sources keep their ten best entries."
         )
         scores = self.out / "scores.parquet"
-        keep: list[str | Path] = ["--scores", scores] if has("pyarrow") else []
+        keep: list[str | Path] = ["--similarities", scores] if has("pyarrow") else []
         words = ["--protect", "words"]
         self.run("prune", self.table, "-m", self.model, *keep, "--sweep", "-0.2:0.8:0.2", *words, "-q")
         if keep:

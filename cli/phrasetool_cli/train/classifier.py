@@ -63,7 +63,7 @@ Example:
     click.option("--embeddings", "encoder", default=WORDS, metavar="NAME",
                  help=f"Word vectors: {WORDS} (random at first), {WORD2VEC}, or {FOLDER}FOLDER, a BERT."),
     click.option("--tune-embeddings", "tune_encoder", is_flag=True,
-                 help="Train the vectors of --embeddings hf:FOLDER, too."),
+                 help="Train the vectors of hf:FOLDER, too."),
     None,
     run_options,
 )  # fmt: skip

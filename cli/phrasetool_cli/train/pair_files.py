@@ -27,12 +27,12 @@ def _one_pair(
 # Several values are refused instead of all but the last ignored.
 dev_option = click.option(
     "--dev", "development", nargs=2, multiple=True, metavar="SOURCE TARGET", callback=_one_pair,
-    help="Development set, which selects the best epoch.  [default: 5 % of the pairs]",
+    help="Development set.  [default: 5 % of the pairs]",
 )  # fmt: skip
 
 min_pair_count_option = click.option(
     "--min-pair-count", type=FiniteRange(0), default=0, metavar="C",
-    help="Leave out phrase pairs with a smaller (joint) count.",
+    help="Leave out pairs with a smaller joint count.",
 )  # fmt: skip
 
 

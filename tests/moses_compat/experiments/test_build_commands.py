@@ -6,7 +6,14 @@ import sys
 
 import pytest
 
-from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, CommandRunner, shown_path
+from moses_compat.experiments.build_commands import (
+    FORCE,
+    BuildCommand,
+    BuildStore,
+    CommandRunner,
+    former_arguments,
+    shown_path,
+)
 from phrasetool.errors import PhraseToolError
 
 # Instead of phrasetool's commands: join files into the last one; `wait` needs the other of two to be there, too.
@@ -177,3 +184,18 @@ def test_paths_are_shown_as_somebody_here_would_write_them(tmp_path, monkeypatch
     assert shown_path(str(tmp_path / "here" / "a.gz")) == "a.gz"
     assert shown_path("/elsewhere/a.gz") == "/elsewhere/a.gz"
     assert [shown_path(text) for text in ("--stack", "b/c", "")] == ["--stack", "b/c", ""]
+
+
+@pytest.mark.parametrize(
+    ("present", "former"),
+    [
+        ("tune --dev a b --seed 1", "tune --source a --reference b --seed 1"),
+        ("rerank l --source s --dev a b -o x", "rerank l --source s --dev-source a --dev-reference b -o x"),
+        ("train p --epochs 3 --loss x", "train p --iterations 3 --loss x"),
+        ("prune t --bitext a b --similarities s", "prune t --corpus a b --scores s"),
+        ("extract a b c --reordering-out r", "extract a b c --reordering-table r"),
+        ("moses-ini --reordering-table r --dev", "moses-ini --reordering-table r --dev"),
+    ],
+)
+def test_renamed_options_leave_identities_as_they_were(present, former):
+    assert former_arguments(present.split()) == former.split()
