@@ -190,13 +190,13 @@ def engine(name: str, work: Path, kind: str, bitext: tuple[Path, Path], threads:
     if not aligned.exists():
         command("align", *bitext, "-o", aligned)
     if not (table.exists() and reordering.exists()):
-        command("extract", *bitext, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+        command("extract", *bitext, aligned, "-o", table, "--reordering-out", reordering, "--threads", threads)
     if not start.exists():
         command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
     if not ini.exists():
         dev = [DATA / name / f"dev.{side}" for side in (source, target)]
         command(
-            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", "8",
+            "tune", "--moses-ini", start, "--dev", dev[0], dev[1], *SEARCH, "--iterations", "8",
             "--threads", threads, "--force", "-o", ini,
         )  # fmt: skip
     return ini

@@ -56,7 +56,7 @@ def extracted(folder: Path, bitext: Sequence[str], threads: str) -> tuple[Path, 
     if not aligned.exists():
         command("align", *bitext, "-o", aligned)
     if not table.exists():
-        command("extract", *bitext, aligned, "-o", table, "--reordering-table", reordering, "--threads", threads)
+        command("extract", *bitext, aligned, "-o", table, "--reordering-out", reordering, "--threads", threads)
     return table, reordering
 
 
@@ -70,7 +70,7 @@ def built(folder: Path, bitext: Sequence[str], dev: Sequence[str], threads: str)
         command("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", start)
     if not ini.exists():
         command(
-            "tune", "--moses-ini", start, "--source", dev[0], "-r", dev[1], *SEARCH, "--iterations", "8",
+            "tune", "--moses-ini", start, "--dev", dev[0], dev[1], *SEARCH, "--iterations", "8",
             "--threads", threads, "-o", ini,
         )  # fmt: skip
     return ini, table

@@ -108,7 +108,7 @@ def main() -> None:
     made = {name: WORK / f"extracted.{name}.gz" for name in TABLES}
     extract = [
         COMMAND, "extract", *corpus, str(folder / "aligned.grow-diag-final-and.gz"), "-q",
-        "-o", str(made["phrase-table"]), "--reordering-table", str(made["reordering-table"]),
+        "-o", str(made["phrase-table"]), "--reordering-out", str(made["reordering-table"]),
         "--lexical", str(WORK / "lex"),
     ]  # fmt: skip
     table = folder / "phrase-table.gz"

@@ -88,7 +88,16 @@ def draw_pruning(name_of_file: str, methods: Collection[str]) -> None:
 def sweep(protect: str) -> tuple[list[float], list[float]]:
     """Thresholds and shares of the table."""
     scores = WORK / "scores.parquet"
-    command = [COMMAND, "prune", str(reference() / "phrase-table.gz"), "-m", model(), "--scores", str(scores), "-q"]
+    command = [
+        COMMAND,
+        "prune",
+        str(reference() / "phrase-table.gz"),
+        "-m",
+        model(),
+        "--similarities",
+        str(scores),
+        "-q",
+    ]
     done = subprocess.run(
         [*command, "--sweep", "-0.5:1:0.05", "--protect", protect], check=True, capture_output=True, text=True
     )

@@ -178,7 +178,8 @@ def measured(folder: Path, entries: int, options: argparse.Namespace, similariti
     kept, rejected = folder / "kept.gz", folder / "rejected.gz"
     command = [
         COMMAND, "prune", str(folder / "table.gz"), "--method", METHOD, "--moses-ini", str(reference() / "moses.ini"),
-        "--forced-pairs", str(folder / "pairs.gz"), "--scores", str(folder / "scores.parquet"), "--target-size", "0.1",
+        "--forced-pairs", str(folder / "pairs.gz"), "--similarities", str(folder / "scores.parquet"),
+        "--target-size", "0.1",
         "-o", str(kept), "--rejected", str(rejected), "--threads", str(options.threads), "-q",
     ]  # fmt: skip
     figures = watched(command)
@@ -198,7 +199,7 @@ def main() -> None:
     options = parser.parse_args()
     similarities = str(WORK / "scores.parquet")
     table = str(reference() / "phrase-table.gz")
-    run([COMMAND, "prune", table, "-m", model(), "--scores", similarities, "--sweep", "0.7:0.7:0.1", "-q"])
+    run([COMMAND, "prune", table, "-m", model(), "--similarities", similarities, "--sweep", "0.7:0.7:0.1", "-q"])
     small = SavedScores(similarities).rows
     figures = {
         entries: measured(options.work / f"large-methods-{entries}", entries, options, similarities)

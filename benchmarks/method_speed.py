@@ -16,10 +16,10 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     moses = reference()
     table, scores = str(moses / "phrase-table.gz"), str(WORK / "scores.parquet")
-    run([COMMAND, "prune", table, "-m", model(), "--scores", scores, "--sweep", "0.7:0.7:0.1", "-q"])
-    rule = ["--target-size", "0.1", "--scores", scores, "-o", str(WORK / "by-method.gz"), "-q"]
+    run([COMMAND, "prune", table, "-m", model(), "--similarities", scores, "--sweep", "0.7:0.7:0.1", "-q"])
+    rule = ["--target-size", "0.1", "--similarities", scores, "-o", str(WORK / "by-method.gz"), "-q"]
     weights = ["--moses-ini", str(moses / "moses.ini")]
-    corpus = ["--corpus", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
+    corpus = ["--bitext", str(moses.parent / "train.de.gz"), str(moses.parent / "train.en.gz")]
     methods = {
         "composition+semantic": weights,
         "composition+semantic+usage": [*weights, "--forced-pairs", str(moses / "forced-pairs.gz")],

@@ -71,7 +71,7 @@ class Materials:
         """What `annotate` is given for some columns, whose models are made now if they are not there."""
         if columns == "syntax":
             languages = f"{self.corpus.source},{self.corpus.target}"
-            return ["-m", self.syntax, "--columns", "all", "--tagger", self.tagger, "--languages", languages]
+            return ["-m", self.syntax, "--syntax-columns", "all", "--tagger", self.tagger, "--languages", languages]
         if columns == "parallel":
             return ["-m", self.trained("parallel", "--model", "parallel", *self.corpus.train)]
         pairs = self.pairs()
@@ -156,7 +156,7 @@ def tune(ini: Path, corpus: Corpus, folder: Path, seed: int, threads: str, run: 
     best = folder / "moses.ini"
     if not best.exists():
         command(
-            "tune", "--moses-ini", ini, "--source", corpus.text("dev", corpus.source), "-r",
+            "tune", "--moses-ini", ini, "--dev", corpus.text("dev", corpus.source),
             corpus.text("dev", corpus.target), *SEARCH, "--iterations", str(ITERATIONS), "--seed", str(seed),
             "--threads", threads, "-o", best,
         )  # fmt: skip

@@ -23,14 +23,17 @@ from syntax_texts import TAGGER
 COLUMNS: dict[str, tuple[str, dict[str, tuple[list[str], int]]]] = {
     "continuous": (
         "neural_columns_speed",
-        {"density": (["--reading", "density"], 150), "normalised": (["--reading", "normalised"], 480)},
+        {
+            "density": (["--translator-score", "unnormalised"], 150),
+            "normalised": (["--translator-score", "softmax"], 480),
+        },
     ),
     "parallel": ("parallel_columns_speed", {"probability": ([], 300)}),
     "syntax": (
         "syntax_columns_speed",
         {
             "cosine": ([], 300),
-            "all": (["--columns", "all", "--tagger", str(TAGGER), "--languages", "de,en"], 300),
+            "all": (["--syntax-columns", "all", "--tagger", str(TAGGER), "--languages", "de,en"], 300),
         },
     ),
 }

@@ -52,7 +52,7 @@ def tatoeba() -> Path:
     data, made = ROOT.parent / "shared" / "data" / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
     made.mkdir(parents=True, exist_ok=True)
     text = [str(data / "train.zh.gz"), str(data / "train.en.gz")]
-    dev = ["--source", str(data / "dev.zh"), "--reference", str(data / "dev.en")]
+    dev = ["--dev", str(data / "dev.zh"), str(data / "dev.en")]
     table = ["--table", str(made / "table.gz"), "--reordering-table", str(made / "reordering.gz")]
     steps = {
         "aligned.gz": ["align", *text],

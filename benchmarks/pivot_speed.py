@@ -61,7 +61,7 @@ def main() -> None:
     out, beside = options.work / "de-cs.gz", options.work / "de-cs.reordering.gz"
     plain = [COMMAND, "pivot", first, second, "-q", "-o", str(out)]
     # What the columns hold does not matter here: probabilities are read as similarities.
-    more = ["--columns", "ways,agreement", "--similarities", "1,3", "--scale", "probability",
+    more = ["--extra-columns", "ways,agreement", "--similarity-columns", "1,3", "--scale", "probability",
             "--reordering-tables", *reordering, "--reordering-out", str(beside)]  # fmt: skip
     runs = {
         "as a rule": plain,

@@ -130,7 +130,8 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
     triangulated, beside = pair.work / "triangulated.gz", pair.work / "reordering.gz"
     if not triangulated.exists():
         command(
-            "pivot", *legs, "--columns", "ways", "--similarities", "5,6", "--reordering-tables", *reordering,
+            "pivot", *legs, "--extra-columns", "ways", "--similarity-columns", "5,6", "--reordering-tables",
+            *reordering,
             "--reordering-out", beside, "-o", triangulated, "--threads", threads,
         )  # fmt: skip
     whole = annotated(triangulated, pair.work / "through", _SEEN_THROUGH, threads, sample, triangulated)

@@ -34,14 +34,14 @@ def main() -> None:
     prune = [COMMAND, "prune", table, "--threshold", "0.7", "--protect", options.protect, "-o", small]
     prune += ["--threads", str(options.threads), "-q"]
     both = ["--reordering-table", reordering, "--reordering-out", small_reordering]
-    run([*prune, "-m", folder, "--scores", scores, *both])
+    run([*prune, "-m", folder, "--similarities", scores, *both])
     in_step = all(one == other for one, other in zip_longest(pairs(small), pairs(small_reordering)))
     orphans = [COMMAND, "remove-orphans", small, "--reordering-table", reordering, "-o", small_reordering, "-q"]
     commands: dict[str, list[str] | str] = {
         "prune": [*prune, "-m", folder],
         "prune both": [*prune, "-m", folder, *both],
-        "prune --scores": [*prune, "--scores", scores],
-        "prune both --scores": [*prune, "--scores", scores, *both],
+        "prune --scores": [*prune, "--similarities", scores],
+        "prune both --scores": [*prune, "--similarities", scores, *both],
         "remove-orphans": [*orphans, "--threads", str(options.threads)],
     }
     times = alternate(commands, options.rounds)

@@ -34,7 +34,7 @@ DEV_SENTENCES = 200
 BAR = 1.02
 # The score that `threshold-filter` looks at.
 _DIRECT = 2
-_SEARCH = ("--search", "cube", "--pop-limit", "100", "--nbest", "20")
+_SEARCH = ("--search", "cube", "--pop-limit", "100", "--n-best-size", "20")
 # Takes the checks out of the commands that are timed.
 _SWITCH = """
 import sys
@@ -76,7 +76,7 @@ def commands(case: Case) -> dict[str, list[str]]:
         found["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
     if case.dev and case.ini:
         source, target = case.dev_lines(DEV_SENTENCES)
-        texts = ["--moses-ini", str(case.ini), "--source", source, "-r", target]
+        texts = ["--moses-ini", str(case.ini), "--dev", source, target]
         written = ["-o", f"{out}.ini", "--json", f"{out}.tune.json"]
         found["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *written]
     return found

@@ -262,8 +262,8 @@ def speed(folder: str, rounds: int, entries: int) -> dict[str, Any]:
     scores.unlink(missing_ok=True)
     prune = [COMMAND, "prune", table, "--threshold", "0.0", "-o", str(FOLDER / "pruned.gz"), "-q"]
     encoder = [*prune, "--encoder", folder, "--encoder-store", str(store)]
-    first = run([*encoder, "--scores", str(scores)])[0]
-    times = alternate({"second run": encoder, "--scores": [*prune, "--scores", str(scores)]}, rounds)
+    first = run([*encoder, "--similarities", str(scores)])[0]
+    times = alternate({"second run": encoder, "--scores": [*prune, "--similarities", str(scores)]}, rounds)
     ratios = [a / b for a, b in zip(times["second run"], times["--scores"], strict=True)]
     return {
         "entries": count, "first_run": round(first, 1),

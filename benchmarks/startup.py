@@ -62,7 +62,7 @@ def commands() -> dict[str, list[str]]:
         "decode": ["decode", *engine, "demo/engine/test.zh", "-o", "out.txt", "-q"],
         "force-decode": ["force-decode", *engine, *train, "-o", "out.gz", "-q"],
         "tune": [
-            "tune", *engine, "--source", "demo/engine/dev.zh", "-r", "demo/engine/dev.en", "-o", "out.ini",
+            "tune", *engine, "--dev", "demo/engine/dev.zh", "demo/engine/dev.en", "-o", "out.ini",
             "--epochs", "2", "-q",
         ],
         "train": ["train", "thousand-pairs.txt", "-o", "out-model", "--epochs", "5", "-q"],

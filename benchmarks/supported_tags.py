@@ -43,7 +43,7 @@ def main() -> None:
         if not pruned.exists():
             given: list[str | Path] = []
             if method == "significance":
-                given = ["--corpus", *CORPORA["multi30k-de-en"].train]
+                given = ["--bitext", *CORPORA["multi30k-de-en"].train]
             elif "composition" in method:
                 given = ["--moses-ini", reference() / "moses.ini"]
             command("prune", whole, "--method", method, *given, "--target-size", "10%", "-o", pruned)

@@ -66,7 +66,7 @@ def main() -> None:
     prune = [COMMAND, "prune", table, "--threshold", "0.7", "-o", str(pruned), *threads]
     annotate = [COMMAND, "annotate", table, "-m", folder, "-o", str(annotated)]
     core = str(min(os.sched_getaffinity(0)))
-    run([*prune, "-m", folder, "--scores", scores])
+    run([*prune, "-m", folder, "--similarities", scores])
     igzip = f"{sys.executable} -m isal.igzip"
     commands: dict[str, list[str] | str] = {
         "zcat | gzip -6": f"zcat {table} | gzip -6 > /dev/null",
@@ -76,12 +76,12 @@ def main() -> None:
         "annotate, one thread": [*annotate, *one],
         "annotate, one core": ["taskset", "-c", core, *annotate, *one],
         "prune": [*prune, "-m", folder],
-        "prune --scores": [*prune, "--scores", scores],
+        "prune --scores": [*prune, "--similarities", scores],
     }
     times = alternate(commands, options.rounds, [pruned, annotated])
     run(commands["annotate"])
     few, few_scores, out = beginning(table), str(WORK / "few.parquet"), str(WORK / "few-out.gz")
-    few_prune = [COMMAND, "prune", few, "--threshold", "0.7", "-o", out, *threads, "--scores", few_scores]
+    few_prune = [COMMAND, "prune", few, "--threshold", "0.7", "-o", out, *threads, "--similarities", few_scores]
     run([*few_prune, "-m", folder])
     bounds = {
         name: least(commands[name], short, options.threads, options.rounds)

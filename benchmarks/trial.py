@@ -168,7 +168,17 @@ class Trial:
             shutil.rmtree(folder, ignore_errors=True)
             train = [COMMAND, "train", pairs, "-o", str(folder), "--seed", str(seed), "--device", "cpu", "-q"]
             subprocess.run([*train, *{**MODELS, **DIMENSIONS}[loss][1]], check=True)
-            score = [COMMAND, "prune", self.model.table, "-m", str(folder), "--scores", str(scores), "--sweep", "0:0:1"]
+            score = [
+                COMMAND,
+                "prune",
+                self.model.table,
+                "-m",
+                str(folder),
+                "--similarities",
+                str(scores),
+                "--sweep",
+                "0:0:1",
+            ]
             subprocess.run([*score, "-q", "--threads", str(self.threads)], check=True, stdout=subprocess.DEVNULL)
 
         return self.with_similarities(FileSimilarities(str(scores)))

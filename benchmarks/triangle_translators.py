@@ -68,7 +68,7 @@ def rerank(pair: Triangle, ini: Path, folder: Path, threads: str, run: StoredRun
     chosen = folder / "tests.reranked"
     command(
         "rerank", folder / "tests.nbest.gz", "--source", sides["tests"][0], "-m", _translator(pair, threads),
-        "--dev-list", folder / "dev.nbest.gz", "--dev-source", sides["dev"][0], "--dev-reference", sides["dev"][1],
+        "--dev-list", folder / "dev.nbest.gz", "--dev", sides["dev"][0], sides["dev"][1],
         "-o", chosen, "--threads", threads,
     )  # fmt: skip
     run.write(sentence_statistics(read_text_lines(str(chosen)), read_text_lines(sides["tests"][1])))

@@ -34,7 +34,7 @@ def main() -> None:
             tuned = folder / f"{algorithm}.{seed}.ini"
             log = folder / f"{algorithm}.{seed}.jsonl"
             seconds, _ = run([
-                COMMAND, "tune", "--moses-ini", str(start), "--source", str(data / "dev.de"), "--reference",
+                COMMAND, "tune", "--moses-ini", str(start), "--dev", str(data / "dev.de"),
                 str(data / "dev.en"), "--algorithm", algorithm, "--search", "cube", "--pop-limit", "400",
                 "--seed", str(seed), "--log", str(log), "-o", str(tuned),
             ])  # fmt: skip

@@ -100,7 +100,9 @@ def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always:
 def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
     """What a vocabulary map says of the phrases that are needed, and what is always a candidate."""
     path = work / "vmap.txt"
-    command("export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-prob", least, "--targets", 1000)
+    command(
+        "export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-probability", least, "--targets", 1000
+    )
     chosen: Map = {}
     for line in path.read_text("utf-8").split("\n")[:-1]:
         key, _, words = line.partition("\t")
@@ -112,7 +114,7 @@ def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> t
 def shortlist(table: Path, work: Path, needed: set[str]) -> list[tuple[str, str, float]]:
     """Source, target and probability of a shortlist with all that is needed."""
     path = work / "shortlist.txt"
-    command("export", table, "--to", "shortlist", "-o", path, "--min-prob", LEAST[-1], "--targets", 100_000)
+    command("export", table, "--to", "shortlist", "-o", path, "--min-probability", LEAST[-1], "--targets", 100_000)
     fields = (line.split(" ") for line in path.read_text("utf-8").split("\n")[:-1])
     return [(source, target, float(share)) for target, source, share in fields if source in needed]
 

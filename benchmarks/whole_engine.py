@@ -42,7 +42,7 @@ def main() -> None:
         "moses-ini", "moses-ini", "--table", table, "--reordering-table", reordering, "--lm", language_model, "-o", ini
     )
     step(
-        "tune", "tune", "--moses-ini", ini, "--source", data / "dev.de", "--reference", data / "dev.en",
+        "tune", "tune", "--moses-ini", ini, "--dev", data / "dev.de", data / "dev.en",
         "--search", "cube", "--pop-limit", "400", "--seed", str(options.seed), "--log", folder / "tuning.jsonl",
         "-o", tuned,
     )  # fmt: skip

@@ -93,7 +93,7 @@ def try_out(binaries, folder, **environment):
         1,
         "phrasetool: this needs torch, which is not installed: pip install 'phrasetool[train]'\n",
     )
-    code, said = phrasetool("prune", "-t", "0.7", table, *model, "--scores", "s.parquet", "-o", "no.gz", "-q")
+    code, said = phrasetool("prune", "-t", "0.7", table, *model, "--similarities", "s.parquet", "-o", "no.gz", "-q")
     assert (code, said) == (
         1, "phrasetool: this needs pyarrow, which is not installed: pip install 'phrasetool[parquet]'\n",
     )  # fmt: skip

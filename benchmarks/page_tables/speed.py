@@ -28,7 +28,7 @@ def commands() -> str:
         _row("`prune --threshold --similarities`: similarities kept by an earlier run", f"{speed}/prune --scores",
              f"{ratio}/prune --scores", f"{bars}/prune --scores"),
         _row("`prune` with its reordering table", f"{step}/prune both"),
-        _row("`prune --scores` with its reordering table", f"{step}/prune both --scores"),
+        _row("`prune --similarities` with its reordering table", f"{step}/prune both --scores"),
         _row("`annotate --smoothing kneser-ney`", f"{smoothed}/kneser-ney/seconds",
              f"{smoothed}/kneser-ney/ratio to zcat | gzip -6", memory=f"{smoothed}/kneser-ney/peak_mb"),
         _row("`annotate --forced-pairs`", f"{smoothed}/forced pairs/seconds",
@@ -50,7 +50,7 @@ def methods() -> str:
         [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s", f"{memory} MB"]
         for name, memory in find("method_speed/peak memory MB").items()
     ]
-    return markdown("`prune --target-size 0.1 --scores --method` | time | peak memory", rows)
+    return markdown("`prune --target-size 0.1 --similarities --method` | time | peak memory", rows)
 
 
 def startup() -> str:

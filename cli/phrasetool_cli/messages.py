@@ -35,7 +35,7 @@ REMEDIES = {
     "name a store": "; name another folder with --encoder-store",
     "sort it first": "; --sort sorts it",
     "sort the table": "; --sort sorts it, --force goes on all the same",
-    "name the words": "; the words of a file of tags are named with --sentences",
+    "name the words": "; the words of a file of tags are named with --words",
     "begin anew": "; without --resume, all is made anew",
     "name those of then": "; name those of then with --evidence",
     "use threads": "; --engine threads does it",

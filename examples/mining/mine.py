@@ -137,7 +137,7 @@ class Mining:
         self.run("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", ini)
         dev = self.text("dev")
         self.run(
-            "tune", "--moses-ini", ini, "--source", dev[0], "--reference", dev[1], "--search", "cube", "--iterations",
+            "tune", "--moses-ini", ini, "--dev", dev[0], dev[1], "--search", "cube", "--iterations",
             "4", "-o", tuned, "--quiet",
         )  # fmt: skip
         self.run("decode", "--moses-ini", tuned, self.out / "test.de", "-o", engine / "test.en", "--quiet")

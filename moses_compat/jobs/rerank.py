@@ -151,7 +151,7 @@ class RerankWeights:
             message = f"has the features {described(featured.names)}, but the weights are of {described(self.names)}"
             raise DataError(featured.found.name, message)
         if columns is not None and dict(columns) != dict(self.columns):
-            message = "the weights were tuned with other models, or with another --length or --each"
+            message = "the weights were tuned with other models, or with another --length-normalisation or --each"
             raise DataError(featured.found.name, message)
 
 

@@ -110,7 +110,7 @@ class EncoderKind(Options, ABC):
     Its module must not import torch or numba when it is imported.
 
     Attributes:
-        name: name for users (`--encoder`); columns and signatures begin with it.
+        name: name for users (`--architecture`); columns and signatures begin with it.
         summary: description of some ten words, for `--help`.
         reconstructs: whether its module has reconstruction errors, so that it can be pre-trained alone.
         fixed_words: whether word vectors are not trained; then a word without a given vector is unknown.

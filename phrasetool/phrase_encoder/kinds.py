@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rae(EncoderKind):
-    """The recursive auto-encoder, as `--encoder rae`."""
+    """The recursive auto-encoder, as `--architecture rae`."""
 
     name: ClassVar[str] = "rae"
     summary: ClassVar[str] = "a recursive auto-encoder: adjacent vectors merged greedily"
@@ -71,7 +71,7 @@ _PROBES, _PROBE_WORDS = 1000, 5
 
 @dataclass(frozen=True)
 class MeanMax(EncoderKind):
-    """The gated mean-max attention encoder, as `--encoder mean-max`.
+    """The gated mean-max attention encoder, as `--architecture mean-max`.
 
     Attributes:
         word_units: w.
@@ -197,7 +197,7 @@ TRANSFORMATIONS = ("learnt", "identity")
 
 @dataclass(frozen=True)
 class Mean(EncoderKind):
-    """The mean of fixed word vectors, as `--encoder mean`.
+    """The mean of fixed word vectors, as `--architecture mean`.
 
     Attributes:
         transformation: `learnt`, a matrix and a bias each way; or `identity`, for vectors of both languages in one

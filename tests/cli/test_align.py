@@ -44,7 +44,17 @@ def test_only_symmetrise(tmp_path, method):
 def test_unseeded_and_settings(files, tmp_path):
     priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\n")
     done = run_inside(
-        "align", *files, "--unseeded", "--threads", 2, "--model", 1, "--iterations", 0.1, "--priors", priors
+        "align",
+        *files,
+        "--unseeded",
+        "--threads",
+        2,
+        "--aligner-model",
+        1,
+        "--iteration-factor",
+        0.1,
+        "--priors",
+        priors,
     )
     assert done.code == 0, done.err
     assert done.out.count(b"\n") == 20
@@ -87,11 +97,11 @@ def test_bad_priors(files, tmp_path):
 def test_priors_that_are_used_are_counted(files, tmp_path):
     text = b"LEX\tHAUS\thouse\t3\nLEX\t<NULL>\tthe\t1\nLEX\thaus\tdog\t1\nLEX\thouse\thaus\t1\n"
     priors = write(tmp_path / "p", text + b"FERF\tdas\t1\t2\nFERR\tdas\t1\t2\nHMMF\t1\t4\nHMMR\t2\t4\n")
-    settings = ("--iterations", 0.01, "--priors", priors, "-o", "/dev/null")
+    settings = ("--iteration-factor", 0.01, "--priors", priors, "-o", "/dev/null")
     for model, used in ((1, "2 of 8 priors are used: 2 word pairs, 0 fertilities, 0 jumps"),
                         (2, "4 of 8 priors are used: 2 word pairs, 0 fertilities, 2 jumps"),
                         (3, "5 of 8 priors are used: 2 word pairs, 1 fertilities, 2 jumps")):  # fmt: skip
-        done = run_inside("align", *files, "--model", model, *settings)
+        done = run_inside("align", *files, "--aligner-model", model, *settings)
         assert done.code == 0, done.err
         assert f"phrasetool: {used}\n" in done.err
 
@@ -101,8 +111,12 @@ def test_priors_that_are_used_are_counted(files, tmp_path):
     [
         (b"", (), "there is no prior in it"),
         (b"LEX\tfoo\tbar\t3\nHMMF\t1\t4\n", (), "none of its 1 word pairs and fertilities is of words of"),
-        (b"HMMF\t1\t3\nFERF\tdas\t1\t2\n", ("--model", 1), "none of its 1 word pairs and fertilities is of words of"),
-        (b"HMMF\t1\t3\n", ("--model", 1), "the model uses none of its 1 priors, which are jumps"),
+        (
+            b"HMMF\t1\t3\nFERF\tdas\t1\t2\n",
+            ("--aligner-model", 1),
+            "none of its 1 word pairs and fertilities is of words of",
+        ),
+        (b"HMMF\t1\t3\n", ("--aligner-model", 1), "the model uses none of its 1 priors, which are jumps"),
         (b"LEX\thouse\thaus\t3\nLEX\tthe\tdas\t9\nLEX\tdas\tthe\t1\n", (), "2 of its word pairs are of words of"),
     ],
 )
@@ -116,7 +130,11 @@ def test_priors_that_do_not_fit(files, tmp_path, priors, options, message):
 
 
 def test_bad_usage(files, tmp_path):
-    for options in (("--only-symmetrise", "--forward", tmp_path / "f"), ("--unseeded", "--seed", 3), ("--model", 4)):
+    for options in (
+        ("--only-symmetrise", "--forward", tmp_path / "f"),
+        ("--unseeded", "--seed", 3),
+        ("--aligner-model", 4),
+    ):
         assert run_inside("align", *files, *options).code == 2
     done = run_inside("align", *files, "-o", files[1])
     assert "the output is the input" in done.message
@@ -129,6 +147,6 @@ def test_cannot_be_seeded(files, monkeypatch):
     monkeypatch.setattr("phrasetool.smt.aligning.eflomal._seedable_copy", lambda program, folder: None)
     done = run_inside("align", *files, "--seed", 1)
     assert "eflomal cannot be seeded on this system; leave out --seed" in done.message
-    done = run_inside("align", *files, "-q", "--iterations", 0.1)
+    done = run_inside("align", *files, "-q", "--iteration-factor", 0.1)
     assert done.code == 0
     assert "will differ a little from run to run" in done.message

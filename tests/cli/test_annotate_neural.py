@@ -48,7 +48,7 @@ def test_a_column_for_each_direction_beside_those_of_other_models(folders, model
 @pytest.mark.parametrize("reading", ["normalised", "density"])
 def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
     table, model = write(tmp_path / "t", TABLE), translator()
-    done = run_inside("annotate", table, "-m", folders[0], "--reading", reading, "-q", "-o", "-")
+    done = run_inside("annotate", table, "-m", folders[0], "--translator-score", reading, "-q", "-o", "-")
     assert done.code == 0, done.err
     for line in done.out.splitlines():
         source, target, *_ = (field.split() for field in line.split(b"|||"))
@@ -57,7 +57,7 @@ def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
             expected = max(naive_score(model, *pair, reading), -50)
             assert np.log(numbers(line)[5]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
     other = "normalised" if reading == "density" else "density"
-    assert run_inside("annotate", table, "-m", folders[0], "--reading", other, "-q", "-o", "-").out != done.out
+    assert run_inside("annotate", table, "-m", folders[0], "--translator-score", other, "-q", "-o", "-").out != done.out
 
 
 def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch):
@@ -148,15 +148,23 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
     table, saved = write(tmp_path / "t", TABLE), tmp_path / "scores"
     models = ["-m", folders[1], "-m", folders[0]]
     size = ["--target-size", "0.5", "--protect", "none", "-q"]
-    kept = run_inside("prune", table, *models, *size, "--scores", saved, "-o", tmp_path / "o")
+    kept = run_inside("prune", table, *models, *size, "--similarities", saved, "-o", tmp_path / "o")
     assert kept.code == 0
     lines = read(tmp_path / "o").splitlines()
     assert 0 < len(lines) <= TABLE.count(b"\n") / 2
-    again = run_inside("prune", table, *size, "--scores", saved).out
+    again = run_inside("prune", table, *size, "--similarities", saved).out
     swapped = run_inside("prune", table, "-m", folders[0], "-m", folders[1], *size).out
     assert again == swapped == read(tmp_path / "o")
     one = run_inside(
-        "prune", table, "-m", folders[0], *size, "--method", "semantic+probability", "--reading", "density"
+        "prune",
+        table,
+        "-m",
+        folders[0],
+        *size,
+        "--method",
+        "semantic+probability",
+        "--translator-score",
+        "unnormalised",
     )
     assert (one.code, one.out != again) == (0, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o", "scores", "t"]

@@ -98,7 +98,7 @@ def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, 
     model = ParallelModel.load(classifier_folder)
     likely = [source == b"?!" or model.probabilities([source], [target])[0] >= 0.3 for source, target in phrases()]
     assert alone.out == b"".join(line for line, stays in zip(TABLE.splitlines(True), likely, strict=True) if stays)
-    saved = ("--scores", tmp_path / "scores")
+    saved = ("--similarities", tmp_path / "scores")
     kept = run_inside("prune", table, "-m", classifier_folder, "-t", "0.3", "-q", *saved)
     assert kept.code == 0, kept.err
     assert run_inside("prune", table, *size, *saved, "--method", "parallel+count").out == pruned.out

@@ -120,7 +120,7 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     assert again.code == 0, again.err
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
-    columns = run_inside(*both, tmp_path / "c", "-m", syntax_folder, "--columns", "1,2", "--scale", "raw", "-q")
+    columns = run_inside(*both, tmp_path / "c", "-m", syntax_folder, "--syntax-columns", "1,2", "--scale", "raw", "-q")
     assert columns.code == 0, columns.err
     lines = TABLE.splitlines(True)
     meant = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]
@@ -162,7 +162,7 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
     monkeypatch.setattr(score_windows, "WINDOW", 40)
     tags = ("--tagger", toy_tagger_folder, "--languages", "en,de")
     command = ("annotate", table, "-m", syntax_folder, *tags, "-o")
-    done = run_inside(*command, tmp_path / "a", "--columns", "all", "--threads", 1)
+    done = run_inside(*command, tmp_path / "a", "--syntax-columns", "all", "--threads", 1)
     assert done.code == 0, done.err
     assert "7 scores instead of 4" in done.err
     assert "a column is p(tags of target | source) by" in done.err
@@ -178,11 +178,13 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
     )
     expected = np.where(np.isnan(expected), 0, expected)
     assert columns(written, 3)[:, 1:] == pytest.approx(np.exp(expected), rel=1e-4)
-    two = run_inside(*command, tmp_path / "b", "--columns", "likelihood", "--threads", 2, "--block-bytes", 900, "-q")
+    two = run_inside(
+        *command, tmp_path / "b", "--syntax-columns", "likelihood", "--threads", 2, "--block-bytes", 900, "-q"
+    )
     assert two.code == 0, two.err
     assert np.array_equal(columns((tmp_path / "b").read_bytes(), 2), columns(written, 3)[:, 1:])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "t.gz"]
-    again = run_inside("annotate", tmp_path / "b", "-m", syntax_folder, *tags, "--columns", "likelihood", "-o",
+    again = run_inside("annotate", tmp_path / "b", "-m", syntax_folder, *tags, "--syntax-columns", "likelihood", "-o",
                        tmp_path / "c", "-q")  # fmt: skip
     assert (again.code, "already holds p(tags of target | source)" in again.message) == (1, True)
 
@@ -190,12 +192,15 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--columns", "likelihood"], "--columns likelihood needs a tagger; name one with --tagger FOLDER"),
-        (["--columns", "all", "--tagger", "T"], "--columns all needs --languages SOURCE,TARGET"),
-        (["--tagger", "T"], "--tagger is for --columns likelihood or all"),
-        (["--languages", "de,en"], "--languages is for --columns likelihood or all"),
         (
-            ["--columns", "all", "--tagger", "T", "--languages", "en,fr"],
+            ["--syntax-columns", "likelihood"],
+            "--syntax-columns likelihood needs a tagger; name one with --tagger FOLDER",
+        ),
+        (["--syntax-columns", "all", "--tagger", "T"], "--syntax-columns all needs --languages SOURCE,TARGET"),
+        (["--tagger", "T"], "--tagger is for --syntax-columns likelihood or all"),
+        (["--languages", "de,en"], "--languages is for --syntax-columns likelihood or all"),
+        (
+            ["--syntax-columns", "all", "--tagger", "T", "--languages", "en,fr"],
             "unknown language 'fr'; the tagger knows en, de",
         ),
     ],
@@ -204,7 +209,7 @@ def test_columns_that_cannot_be_had_are_refused(arguments, said, syntax_folder, 
     given = [toy_tagger_folder if one == "T" else one for one in arguments]
     done = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
     assert (done.code, said in done.err) == (2, True), done.err
-    if "--columns" in arguments:
+    if "--syntax-columns" in arguments:
         other = run_inside("annotate", table, "-m", model_folder, *given, "-o", "-")
         assert (other.code, "is for an encoder of syntax; name one with -m" in other.err) == (2, True)
 

@@ -69,7 +69,7 @@ def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
     prune = ("prune", table, "-t", "0.1", "--keep-top", "0", "--protect", "none", "-q")
     saved = tmp_path / "scores.parquet"
     one = run_inside(
-        *prune, "--encoder", folder, "--scores", saved, "-o", tmp_path / "one.gz", "--stats", tmp_path / "s"
+        *prune, "--encoder", folder, "--similarities", saved, "-o", tmp_path / "one.gz", "--stats", tmp_path / "s"
     )
     assert one.code == 0, one.err
     statistics = json.loads((tmp_path / "s").read_text())
@@ -78,7 +78,7 @@ def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
     # From here on the encoder is not needed, nor its vectors.
     (store,) = tmp_path.glob("t.*.vectors")
     shutil.rmtree(store)
-    other = run_inside(*prune, "--scores", saved, "-o", tmp_path / "other.gz")
+    other = run_inside(*prune, "--similarities", saved, "-o", tmp_path / "other.gz")
     assert other.code == 0, other.err
     assert 0 < len(read(tmp_path / "one.gz")) < len(read(table))
     assert read(tmp_path / "one.gz") == read(tmp_path / "other.gz")
@@ -136,8 +136,8 @@ def test_the_store_may_be_named(folder, table, tmp_path):
         (("annotate", "t.gz", "--encoder", "e", "--detokenise", "german"), "--detokenise: 'german' is no language"),
         (("prune", "t.gz", "-t", "0.5", "--encoder", "e", "-m", "m"), "--encoder and --model are two sources"),
         (
-            ("prune", "t.gz", "-t", "0.5", "--encoder", "e", "--columns", "5,6"),
-            "--encoder and --columns are two sources",
+            ("prune", "t.gz", "-t", "0.5", "--encoder", "e", "--similarity-columns", "5,6"),
+            "--encoder and --similarity-columns are two sources",
         ),
     ],
 )

@@ -20,7 +20,7 @@ def texts(tmp_path):
 
 def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
     words, tags = texts
-    command = ("evaluate-model", tags, "-m", syntax_folder, "--sentences", words)
+    command = ("evaluate-model", tags, "-m", syntax_folder, "--words", words)
     done = run_inside(*command, "--json", tmp_path / "j")
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "j").read_text())
@@ -52,7 +52,7 @@ def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, 
     two = run_inside("evaluate-model", tags, words, "-m", syntax_folder)
     assert (two.code, "one tagged text" in two.err) == (2, True)
     other = run_inside("evaluate-model", tags, "-m", model_folder, "--literal")
-    assert (other.code, "--sentences and --literal are for an encoder of syntax" in other.err) == (2, True)
+    assert (other.code, "--words and --literal are for an encoder of syntax" in other.err) == (2, True)
 
 
 def test_neighbours_by_syntax(syntax_folder, texts):

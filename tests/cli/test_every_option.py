@@ -102,12 +102,12 @@ BASES = {
     "lm": "in/train.trg -o out",
     "moses-ini": "--table in/table --lm in/lm.arpa -o out",
     "decode": "--moses-ini in/moses.ini in/one.src -o out",
-    "tune": "--moses-ini in/moses.ini --source in/dev.src -r in/dev.trg -o out --iterations 2 --force",
+    "tune": "--moses-ini in/moses.ini --dev in/dev.src in/dev.trg -o out --iterations 2 --force",
     "force-decode": "--moses-ini in/moses.ini in/train.src in/train.trg -o out",
     "translate": "in/test.src -m in/forward -o out",
     "rescore": "in/test.nbest --source in/test.src -m in/forward -o out",
     "rerank": "in/test.nbest --source in/test.src -m in/forward -m in/backward --dev-list in/dev.nbest"
-    " --dev-source in/dev.nbest.src --dev-reference in/dev.nbest.ref -o out",
+    " --dev in/dev.nbest.src in/dev.nbest.ref -o out",
     "tag": "in/plain.en -m in/tagger --language en -o out",
     "filter-bitext": "in/toy.s in/toy.t -m in/classifier -o out.s out.t",
     "mine": "in/mixed.s in/mixed.t -m in/classifier -o out",
@@ -160,26 +160,26 @@ ROWS = {
             "{table} -m in/model -t 0.5 --keep-top 1 -o out",
             "{table} -m in/model2 -t 0.5 --keep-top 1 -o out",
         ),
-        "--reading": (
-            "in/list-table -m in/forward -m in/backward -t 0.5 --keep-top 1 --scores scores -o out",
-            "in/list-table -m in/forward -m in/backward -t 0.5 --keep-top 1 --scores scores -o out --reading density",
+        "--translator-score": (
+            "in/list-table -m in/forward -m in/backward -t 0.5 --keep-top 1 --similarities scores -o out",
+            "in/list-table -m in/forward -m in/backward -t 0.5 --keep-top 1 --similarities scores -o out --translator-score unnormalised",
         ),
-        "--scores": "--scores scores.parquet",
-        "--columns": (
-            "in/annotated --columns 5,6 -t 0.6 --keep-top 1 -o out",
-            "in/annotated --columns 1,2 -t 0.6 --keep-top 1 -o out",
+        "--similarities": "--similarities scores.parquet",
+        "--similarity-columns": (
+            "in/annotated --similarity-columns 5,6 -t 0.6 --keep-top 1 -o out",
+            "in/annotated --similarity-columns 1,2 -t 0.6 --keep-top 1 -o out",
         ),
         "--scale": (
-            "in/annotated --columns 5,6 -t 0.6 --keep-top 1 -o out",
-            "in/annotated --columns 5,6 -t 0.6 --keep-top 1 -o out --scale raw",
+            "in/annotated --similarity-columns 5,6 -t 0.6 --keep-top 1 -o out",
+            "in/annotated --similarity-columns 5,6 -t 0.6 --keep-top 1 -o out --scale raw",
         ),
         "--moses-ini": (
             "{table} --moses-ini in/moses.ini --method top --target-size 0.4 --protect none -o out",
             "{table} --moses-ini in/other.ini --method top --target-size 0.4 --protect none -o out",
         ),
-        "--corpus": (
-            "{table} --method significance -t 1 --keep-top 1 --corpus in/train.src in/train.trg -o out",
-            "{table} --method significance -t 1 --keep-top 1 --corpus in/train2.src in/train2.trg -o out",
+        "--bitext": (
+            "{table} --method significance -t 1 --keep-top 1 --bitext in/train.src in/train.trg -o out",
+            "{table} --method significance -t 1 --keep-top 1 --bitext in/train2.src in/train2.trg -o out",
         ),
         "--forced-pairs": (
             "{table} --method usage --target-size 0.4 --keep-top 1 --forced-pairs in/pairs -o out",
@@ -200,7 +200,7 @@ ROWS = {
         "--rejected": "--rejected gone",
         "--reasons": "--reasons reasons.parquet",
         "--stats": "--stats stats.json",
-        "--work": Fails("--method count --target-size 0.5 --work in/nowhere", "in/nowhere"),
+        "--temporary": Fails("--method count --target-size 0.5 --temporary in/nowhere", "in/nowhere"),
         "--dry-run": "--dry-run",
         "--dev": (BUDGET, BUDGET + " --dev in/one.src in/one.trg"),
         "--search": (BUDGET + " --stats s", BUDGET + " --stats s --search cube --pop-limit 1"),
@@ -217,23 +217,23 @@ ROWS = {
     "annotate": {
         "--model": ("{table} -m in/model -o out", "{table} -m in/model2 -o out"),
         "--scale": "--scale raw",
-        "--reading": (
+        "--translator-score": (
             "in/list-table -m in/forward -o out",
-            "in/list-table -m in/forward -o out --reading density",
+            "in/list-table -m in/forward -o out --translator-score unnormalised",
         ),
         "--forced-pairs": "--forced-pairs in/pairs",
         "--smoothing": "--smoothing kneser-ney",
-        "--columns": (
+        "--syntax-columns": (
             "in/syntax-table -m in/syntax -o out",
-            "in/syntax-table -m in/syntax --tagger in/tagger --languages de,en -o out --columns all",
+            "in/syntax-table -m in/syntax --tagger in/tagger --languages de,en -o out --syntax-columns all",
         ),
         "--tagger": (
-            "in/syntax-table -m in/syntax --columns all --tagger in/tagger --languages de,en -o out",
-            "in/syntax-table -m in/syntax --columns all --tagger in/tagger2 --languages de,en -o out",
+            "in/syntax-table -m in/syntax --syntax-columns all --tagger in/tagger --languages de,en -o out",
+            "in/syntax-table -m in/syntax --syntax-columns all --tagger in/tagger2 --languages de,en -o out",
         ),
         "--languages": (
-            "in/syntax-table -m in/syntax --columns all --tagger in/tagger --languages de,en -o out",
-            "in/syntax-table -m in/syntax --columns all --tagger in/tagger --languages en,de -o out",
+            "in/syntax-table -m in/syntax --syntax-columns all --tagger in/tagger --languages de,en -o out",
+            "in/syntax-table -m in/syntax --syntax-columns all --tagger in/tagger --languages en,de -o out",
         ),
         "--encoder": (ANNOTATE_ENCODER, ANNOTATE_ENCODER.replace("encoder in/encoder", "encoder in/encoder2")),
         "--target-encoder": (ANNOTATE_ENCODER, ANNOTATE_ENCODER + " --target-encoder in/encoder2"),
@@ -338,23 +338,23 @@ ROWS = {
             "{table} --to bicleaner -o out.gz",
             "{table} --to bicleaner -o out.gz --reverse-out reverse.gz",
         ),
-        "--sample": "--min-prob 0 --sample 3",
-        "--targets": "--min-prob 0 --targets 1",
-        "--longest": "--min-prob 0 --longest 1",
+        "--sample": "--min-probability 0 --sample 3",
+        "--targets": "--min-probability 0 --targets 1",
+        "--longest": "--min-probability 0 --longest 1",
         "--always": (SHORTLIST, SHORTLIST + " --always 3"),
-        "--min-prob": "--min-prob 0.5",
-        "--min-count": "--min-prob 0 --min-count 8",
-        "--stop-words": "--min-prob 0 --stop-words 3",
+        "--min-probability": "--min-probability 0.5",
+        "--min-pair-count": "--min-probability 0 --min-pair-count 8",
+        "--stop-words": "--min-probability 0 --stop-words 3",
         "--source-vocab": (SHORTLIST, SHORTLIST.replace("in/source.words", "in/fewer.words")),
         "--target-vocab": (SHORTLIST, SHORTLIST.replace("in/target.words", "in/fewer-target.words")),
-        "--model": "-m in/model --min-prob 0",
-        "--columns": (
-            "in/annotated --to lexicon --min-prob 0 -o out",
-            "in/annotated --to lexicon --min-prob 0 -o out --columns 5,6",
+        "--model": "-m in/model --min-probability 0",
+        "--similarity-columns": (
+            "in/annotated --to lexicon --min-probability 0 -o out",
+            "in/annotated --to lexicon --min-probability 0 -o out --similarity-columns 5,6",
         ),
         "--scale": (
-            "in/annotated --to lexicon --min-prob 0 -o out --columns 5,6",
-            "in/annotated --to lexicon --min-prob 0 -o out --columns 5,6 --scale raw",
+            "in/annotated --to lexicon --min-probability 0 -o out --similarity-columns 5,6",
+            "in/annotated --to lexicon --min-probability 0 -o out --similarity-columns 5,6 --scale raw",
         ),
         "--evaluate": (SHORTLIST, SHORTLIST + " --evaluate in/one.src in/one.trg"),
         "--force": (
@@ -364,14 +364,14 @@ ROWS = {
     },
     "pivot": {
         "--output": "-o other",
-        "--columns": "--columns ways",
-        "--similarities": (
+        "--extra-columns": "--extra-columns ways",
+        "--similarity-columns": (
             "in/ab.similar in/bc.similar -o out",
-            "in/ab.similar in/bc.similar -o out --similarities 5,6",
+            "in/ab.similar in/bc.similar -o out --similarity-columns 5,6",
         ),
         "--scale": (
-            "in/ab.similar in/bc.similar -o out --similarities 5,6",
-            "in/ab.similar in/bc.similar -o out --similarities 5,6 --scale raw",
+            "in/ab.similar in/bc.similar -o out --similarity-columns 5,6",
+            "in/ab.similar in/bc.similar -o out --similarity-columns 5,6 --scale raw",
         ),
         "--reordering-tables": (
             "in/ab in/bc -o out --reordering-tables in/ab.reordering in/bc.reordering --reordering-out reo",
@@ -379,7 +379,7 @@ ROWS = {
         ),
         "--reordering-out": "--reordering-tables in/ab.reordering in/bc.reordering --reordering-out reo",
         "--keep-best": "--keep-best 1",
-        "--least-probability": "--least-probability 0.4",
+        "--min-probability": "--min-probability 0.4",
         "--counts": "--counts min",
         "--sort": ("in/ab.unsorted in/bc -o out", "in/ab.unsorted in/bc -o out --sort"),
         "--on-error": ("in/ab.faulty in/bc -o out", "in/ab.faulty in/bc -o out --on-error skip"),
@@ -387,10 +387,13 @@ ROWS = {
         "--force": ("in/ab in/reordering -o out", "in/ab in/reordering -o out --force"),
     },
     "inspect": {
-        "--tagger": ("in/syntax-table", "in/syntax-table --tagger in/tagger --bitext de in/plain.de en in/plain.en"),
-        "--bitext": (
-            "in/syntax-table --tagger in/tagger --bitext de in/plain.de en in/plain.en",
-            "in/syntax-table --tagger in/tagger --bitext de in/words.s en in/words.t",
+        "--tagger": (
+            "in/syntax-table",
+            "in/syntax-table --tagger in/tagger --language-bitext de in/plain.de en in/plain.en",
+        ),
+        "--language-bitext": (
+            "in/syntax-table --tagger in/tagger --language-bitext de in/plain.de en in/plain.en",
+            "in/syntax-table --tagger in/tagger --language-bitext de in/words.s en in/words.t",
         ),
         "--quiet": Why("silences a progress bar, which a terminal alone shows"),
     },
@@ -407,21 +410,21 @@ ROWS = {
             "in/aligned in/aligned2 -o out --only-symmetrise",
             "in/aligned in/aligned -o out --only-symmetrise",
         ),
-        "--model": "--model 1",
+        "--aligner-model": "--aligner-model 1",
         "--priors": "--priors in/priors",
-        "--iterations": "--iterations 0.1",
+        "--iteration-factor": "--iteration-factor 0.1",
         "--seed": "--seed 2",
         "--unseeded": Fails("--seed 1 --unseeded", "--unseeded"),
     },
     "extract": {
         "--output": "-o other",
-        "--reordering-table": "--reordering-table reo",
+        "--reordering-out": "--reordering-out reo",
         "--lexical": "--lexical lex",
         "--max-length": "--max-length 2",
         "--smoothing": "--smoothing kneser-ney",
         "--reordering-smoothing": (
-            "in/train.src in/train.trg in/aligned -o out --reordering-table reo",
-            "in/train.src in/train.trg in/aligned -o out --reordering-table reo --reordering-smoothing 2",
+            "in/train.src in/train.trg in/aligned -o out --reordering-out reo",
+            "in/train.src in/train.trg in/aligned -o out --reordering-out reo --reordering-smoothing 2",
         ),
     },
     "lm": {
@@ -480,7 +483,7 @@ ROWS = {
             TUNE.replace("moses.ini", "reordering.ini"),
             TUNE.replace("moses.ini", "reordering.ini") + " --reordering-table in/reordering2",
         ),
-        "--source": (TUNE, TUNE.replace("in/dev.src", "in/dev2.src")),
+        "--dev": (TUNE, TUNE.replace("in/dev.src", "in/dev2.src")),
         "--reference": "-r in/dev2.trg",
         "--output": "-o other",
         "--log": "--log log",
@@ -489,7 +492,7 @@ ROWS = {
         "--iterations": "--iterations 3",
         "--restarts": "--restarts 2",
         "--patience": (TUNE + " --iterations 8 --patience 1", TUNE + " --iterations 8 --patience 5"),
-        "--nbest": "--nbest 3",
+        "--n-best-size": "--n-best-size 3",
         "--seed": "--seed 2",
         "--search": "--search cube --pop-limit 1",
         "--stack": "--stack 1",
@@ -551,7 +554,7 @@ ROWS = {
             "in/test.nbest --source in/test.src -m in/backward -o out",
         ),
         "--output": "-o other",
-        "--length": "--length none",
+        "--length-normalisation": "--length-normalisation none",
         "--each": (BASES["rescore"] + " -m in/forward2", BASES["rescore"] + " -m in/forward2 --each"),
         "--force": (
             "in/test.nbest --source in/train.src -m in/forward -o out",
@@ -563,7 +566,7 @@ ROWS = {
         "--model": (RERANK, RERANK.replace("in/backward", "in/untrained")),
         "--reference": "-r in/test.ref",
         "--dev-list": (RERANK, RERANK.replace("in/dev.nbest ", "in/dev.other.nbest ")),
-        "--dev-source": Fails("--dev-source in/one.src", "in/one.src"),
+        "--dev": Fails("--dev in/one.src in/one.trg", "in/one.src"),
         "--dev-reference": (RERANK, RERANK.replace("in/dev.nbest.ref", "in/dev.other.ref")),
         "--weights": (
             RERANK,
@@ -572,9 +575,12 @@ ROWS = {
         "--tune": (RERANK + " --save-weights w", RERANK + " --save-weights w --tune all"),
         "--seed": (RERANK + " --save-weights w --tune all", RERANK + " --save-weights w --tune all --seed 2"),
         "--output": "-o other",
-        "--n-best-list": "--n-best-list nbest",
+        "--reranked-list": "--reranked-list nbest",
         "--save-weights": "--save-weights w",
-        "--length": (RERANK + " --save-weights w", RERANK + " --save-weights w --length none"),
+        "--length-normalisation": (
+            RERANK + " --save-weights w",
+            RERANK + " --save-weights w --length-normalisation none",
+        ),
         "--each": (RERANK + " --save-weights w -m in/forward2", RERANK + " --save-weights w -m in/forward2 --each"),
         "--force": (
             RERANK.replace("--source in/test.src", "--source in/shuffled.src"),
@@ -625,19 +631,18 @@ ROWS = {
         "--prefix": (MINE_ENCODER, MINE_ENCODER + " --prefix 'house red '"),
         "--encoder-store": (MINE_ENCODER, MINE_ENCODER + " --encoder-store store"),
         "--neighbours": "--neighbours 1",
-        "--margin": "--margin distance",
+        "--margin-type": "--margin-type distance",
         "--retrieval": (
             "in/mixed.s in/half.t -m in/classifier -o out",
             "in/mixed.s in/half.t -m in/classifier -o out --retrieval forward",
         ),
-        "--search": SPEED,
+        "--neighbour-search": SPEED,
         "--rerank": "--rerank 0",
-        "--weight": "--weight 1",
+        "--probability-weight": "--probability-weight 1",
         "--block-rows": SPEED,
         "--threshold": "--threshold 1.2",
-        "--dev-gold": "--dev-source in/mixed.s --dev-target in/mixed.t --dev-gold in/mixed.gold",
-        "--dev-source": Fails("--dev-source in/mixed.s", "--dev"),
-        "--dev-target": Fails("--dev-target in/mixed.t", "--dev"),
+        "--dev-gold": "--dev in/mixed.s in/mixed.t --dev-gold in/mixed.gold",
+        "--dev": Fails("--dev in/mixed.s in/mixed.t", "--dev is for --dev-gold"),
         "--min-cosine": "--min-cosine 0.95",
         "--drop-copies": (
             "in/toy.s in/copied.s -m in/classifier -o out",
@@ -672,7 +677,7 @@ ROWS = {
         "--limit": "--limit 40",
         "--max-length": "--max-length 1",
         "--language": Fails("--language xx", "xx", "in/bank.en -m in/tagger"),
-        "--sentences": Why("of encoders of syntax", "tests/cli/test_evaluate_syntax.py"),
+        "--words": Why("of encoders of syntax", "tests/cli/test_evaluate_syntax.py"),
         "--literal": Why("of encoders of syntax", "tests/cli/test_evaluate_syntax.py"),
         "--seed": "--seed 2",
         "--force": ("in/words-table -m in/model", "in/words-table -m in/model --force"),
@@ -686,7 +691,7 @@ ROWS = {
             "The -m in/autoencoder --sentences in/plain.en",
             "The -m in/autoencoder --sentences in/plain2.en",
         ),
-        "--count": "--count 2",
+        "--neighbours": "--neighbours 2",
         "--device": Fails("--device nowhere", "nowhere", "The -m in/autoencoder --sentences in/plain.en"),
         "--quiet": Why("silences a progress bar, which a terminal alone shows"),
     },
@@ -722,7 +727,7 @@ def options_of(name):
     with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
         command = cli.get_command(overview, name)
         with click.Context(command, parent=overview) as context:
-            options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
+            options = [one for one in command.get_params(context) if isinstance(one, click.Option) and not one.hidden]
             return {max(option.opts, key=len) for option in options} - {"--help"}
 
 

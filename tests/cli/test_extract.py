@@ -10,7 +10,7 @@ BITEXT = [GOLDEN / f"bitext.{name}" for name in ("source", "target", "aligned")]
 
 
 def test_all_files(tmp_path):
-    names = {"-o": "table.gz", "--reordering-table": "reordering.gz"}
+    names = {"-o": "table.gz", "--reordering-out": "reordering.gz"}
     options = [part for option, name in names.items() for part in (option, tmp_path / name)]
     done = run_inside("extract", *BITEXT, *options, "--lexical", tmp_path / "lex")
     assert done.code == 0
@@ -85,7 +85,7 @@ def test_bad_input(tmp_path, name):
     *data, message = BAD[name]
     paths = [write(tmp_path / letter, content) for letter, content in zip("sta", data, strict=True)]
     (tmp_path / "o.gz").write_bytes(b"old")
-    done = run_inside("extract", *paths, "-o", tmp_path / "o.gz", "--reordering-table", tmp_path / "r")
+    done = run_inside("extract", *paths, "-o", tmp_path / "o.gz", "--reordering-out", tmp_path / "r")
     assert done.code == 1
     assert done.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
     assert (tmp_path / "o.gz").read_bytes() == b"old"
@@ -106,7 +106,7 @@ def test_bad_usage(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_full_disk(tmp_path):
-    done = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "t", "--reordering-table", "/dev/full")
+    done = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "t", "--reordering-out", "/dev/full")
     assert done.code == 1
     assert "/dev/full: cannot write: the disk is full" in done.message
     assert not os.listdir(tmp_path)

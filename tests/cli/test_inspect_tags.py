@@ -38,7 +38,7 @@ def files(tmp_path):
 
 def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tagger, tmp_path, monkeypatch):
     table, source, target = files
-    command = ("inspect", table, "--tagger", toy_tagger_folder, "--bitext", "en", source, "de", target)
+    command = ("inspect", table, "--tagger", toy_tagger_folder, "--language-bitext", "en", source, "de", target)
     done = run_inside(*command, "--json", tmp_path / "found.json", "--threads", 1)
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "found.json").read_text())["parts_of_speech"]
@@ -69,15 +69,19 @@ def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tag
 
 def test_wrong_uses(files, toy_tagger_folder, tmp_path):
     table, source, target = files
-    bitext = ("--bitext", "en", source, "de", target)
+    bitext = ("--language-bitext", "en", source, "de", target)
     tagger = ("--tagger", toy_tagger_folder)
     for arguments, code, said in (
-        ((table, *tagger), 2, "--tagger and --bitext LANG FILE LANG FILE go together"),
-        ((table, *bitext), 2, "--tagger and --bitext LANG FILE LANG FILE go together"),
+        ((table, *tagger), 2, "--tagger and --language-bitext LANG FILE LANG FILE go together"),
+        ((table, *bitext), 2, "--tagger and --language-bitext LANG FILE LANG FILE go together"),
         (("-", *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
         ((tmp_path, *tagger, *bitext), 2, "--tagger is for a phrase table in a file, which is read twice"),
-        ((table, *tagger, "--bitext", "en", source, "fr", target), 2, "unknown language 'fr'; the tagger knows en, de"),
-        ((table, *tagger, "--bitext", "en", source, "de", table), 1, "has"),
+        (
+            (table, *tagger, "--language-bitext", "en", source, "fr", target),
+            2,
+            "unknown language 'fr'; the tagger knows en, de",
+        ),
+        ((table, *tagger, "--language-bitext", "en", source, "de", table), 1, "has"),
     ):
         refused = run_inside("inspect", *arguments, "-q")
         assert (refused.code, said in refused.message) == (code, True), refused.err

@@ -17,7 +17,7 @@ TOGETHER = {
     "annotate": ("annotate", "T", "-m", "M", "-o", "O", "--scale", "softmax", "--force"),
     "threshold-filter": ("threshold-filter", "0:0.4", "T", "-o", "O", "--keep-words"),
     "filter-pt": ("filter-pt", "T", "-n", "5", "-o", "O"),
-    "prune": ("prune", "T", "--columns", "1,2", "--scale", "raw", "-t", "0.3", "-o", "O"),
+    "prune": ("prune", "T", "--similarity-columns", "1,2", "--scale", "raw", "-t", "0.3", "-o", "O"),
 }
 
 

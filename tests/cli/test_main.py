@@ -338,7 +338,7 @@ def test_prune_and_annotate_do_without_torch(model_folder, tmp_path):
 
 
 def test_debug_shows_a_traceback(tmp_path):
-    done = run_inside("--debug", "prune", tmp_path / "none", "-t", "0.5", "--columns", "1,2")
+    done = run_inside("--debug", "prune", tmp_path / "none", "-t", "0.5", "--similarity-columns", "1,2")
     assert done.code == 1
     assert "Traceback" in done.err
     assert done.err.splitlines()[-1].startswith("phrasetool: ")

@@ -85,7 +85,7 @@ def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder,
 def test_approximate_search_says_how_near_it_is(encoder, corpus, tmp_path):
     pytest.importorskip("faiss", reason="the extra `mine` is not installed")
     mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder)
-    done = run_inside(*mine, "--search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
+    done = run_inside(*mine, "--neighbour-search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
     assert done.code == 0, done.err
     assert "approximate search: the nearest is the right one of" in done.err
     assert json.loads((tmp_path / "j").read_text())["search"]["approximate"]["share"] >= 0.98
@@ -111,7 +111,7 @@ def test_interrupted_work_goes_on(encoder, corpus, tmp_path, monkeypatch):
     assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
     # The source was done.
     assert [side for side, _ in seen] == ["source", "target", "target"]
-    assert run_inside(*mine, "-o", tmp_path / "m.tsv", "--margin", "distance").code == 0
+    assert run_inside(*mine, "-o", tmp_path / "m.tsv", "--margin-type", "distance").code == 0
     assert len(seen) == 3
     assert run_inside(*mine, "-o", tmp_path / "m.tsv").code == 0
     assert (tmp_path / "m.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
@@ -159,7 +159,7 @@ def test_a_threshold_from_other_texts(encoder, corpus, tmp_path):
     write_corpus(tmp_path / "dev", seed=7)
     dev = [tmp_path / "dev" / name for name in ("s.txt", "t.txt", "gold.tsv")]
     done = run_inside(
-        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev-source", dev[0], "--dev-target",
+        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev", dev[0],
         dev[1], "--dev-gold", dev[2], "-o", tmp_path / "m.tsv",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -186,7 +186,7 @@ def classifier(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
 def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
-    mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--margin", margin, "--retrieval", "forward")
+    mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--margin-type", margin, "--retrieval", "forward")
     assert run_inside(*mine, "-o", tmp_path / "o", "--explain", "-q").code == 0
     found = pairs(tmp_path / "o")
     assert {pair[1:3] for pair in found} == {
@@ -209,7 +209,9 @@ def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, t
     mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--retrieval", "backward", "--explain")
     weights = {}
     for weight in ("0", "0.01", "0.02", "0.05", "0.1", "0.2"):
-        done = run_inside(*mine, "--dev-gold", tmp_path / "gold", "--weight", weight, "-o", tmp_path / weight)
+        done = run_inside(
+            *mine, "--dev-gold", tmp_path / "gold", "--probability-weight", weight, "-o", tmp_path / weight
+        )
         assert f"weight of probabilities {weight}, from" in done.err, done.err
         found = pairs(tmp_path / weight)
         for score, _, _, worth, _, probability, _ in found:
@@ -239,9 +241,13 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         (("-m", "m", "--encoder", "e"), 2, "name a classifier with --model, or"),
         (("-m", "m", "--prefix", "a"), 2, "--prefix is for a sentence encoder"),
         (("--encoder", "e", "--rerank", "4"), 2, "--rerank asks a classifier; name one with --model"),
-        (("--encoder", "e", "--weight", "0.1"), 2, "--weight asks a classifier; name one with --model"),
-        (("-m", "m", "--weight", "nan"), 2, "not a finite number"),
-        (("-m", "m", "--weight", "-1"), 2, "range"),
+        (
+            ("--encoder", "e", "--probability-weight", "0.1"),
+            2,
+            "--probability-weight asks a classifier; name one with --model",
+        ),
+        (("-m", "m", "--probability-weight", "nan"), 2, "not a finite number"),
+        (("-m", "m", "--probability-weight", "-1"), 2, "range"),
         (("--encoder", "e", "--detokenise", "german"), 2, "--detokenise: 'german' is no language"),
         (("--encoder", "e", "--threshold", "nan"), 2, "'nan' is not a finite number"),
         (("--encoder", "e", "--min-cosine", "nan"), 2, "not a finite number"),
@@ -249,7 +255,7 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         (("--encoder", "e", "-k", "0"), 2, "range"),
         (("--encoder", "e", "--threshold", "1", "--dev-gold", "g"), 2, "both set the threshold"),
         (("--encoder", "e", "--dev-source", "s"), 2, "go together"),
-        (("--encoder", "e", "--dev-source", "s", "--dev-target", "t"), 2, "with --dev-gold"),
+        (("--encoder", "e", "--dev", "s", "t"), 2, "--dev is for --dev-gold"),
         (("--encoder", "none"), 1, "none: no such folder"),
         (("-m", "none"), 1, "none: no such model folder"),
     ],
@@ -307,6 +313,6 @@ def test_vectors_of_other_texts_are_refused(encoder, corpus, tmp_path):
 def test_faiss_is_named_where_it_is_missing(encoder, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     done = run_inside(
-        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--search", "approximate", "-q"
+        "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--neighbour-search", "approximate", "-q"
     )
     assert (done.code, "phrasetool[mine]" in done.message) == (1, True)

@@ -70,7 +70,9 @@ def test_joint_counts_are_derived_of_two(folder):
 
 def test_a_lexicon_has_no_count_that_nobody_gave(folder):
     def rows(*options):
-        done = run_inside("export", *options, "--to", "lexicon", "--min-prob", 0, "--stop-words", 0, "--json", "json")
+        done = run_inside(
+            "export", *options, "--to", "lexicon", "--min-probability", 0, "--stop-words", 0, "--json", "json"
+        )
         assert done.code == 0, done.err
         return [line.split("\t")[5] for line in done.out.decode().splitlines()[1:]], done.err
 
@@ -81,7 +83,7 @@ def test_a_lexicon_has_no_count_that_nobody_gave(folder):
     assert (set(counts), "derived" in said) == ({"98"}, True)
     counts, said = rows("damaged")
     assert "2 of 4 entries have no joint count" in said
-    done = run_inside("export", "damaged", "--to", "lexicon", "--min-count", 2, "-o", "out")
+    done = run_inside("export", "damaged", "--to", "lexicon", "--min-pair-count", 2, "-o", "out")
     assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-count needs" in done.message
     assert not (folder / "out").exists()
     assert "no joint counts" in run_inside("export", "none", "--to", "vmap", "-o", "out").err

@@ -47,7 +47,7 @@ def files(tmp_path, monkeypatch):
          "source: none of the 3 term pairs has its source in the text", True),
         (("export", "table", "--to", "vmap", "--evaluate", "source", "target"),
          "source: only 0% of its 2 tokens", True),
-        (("prune", "table", "--method", "significance", "--corpus", "source", "target", "--target-size", "50%"),
+        (("prune", "table", "--method", "significance", "--bitext", "source", "target", "--target-size", "50%"),
          "table: of its first 3 entries, 3 have a source that does not occur in source", False),
         (("filter-pt", "-f", "source", "-e", "target", "-l", "a-e", "table"),
          "table: of its first 3 entries, 3 have a source that does not occur in source", False),

@@ -62,7 +62,7 @@ def test_inputs_that_are_not_there(tmp_path):
         ("lm", "BAD", "-o", "no/out"),
         ("decode", "--moses-ini", "INI", "BAD", "-o", "out", "--n-best-list", "no/out", "5"),
         ("force-decode", "--moses-ini", "INI", "BAD", "BAD", "-o", "no/out"),
-        ("tune", "--moses-ini", "INI", "--source", "BAD", "-r", "BAD", "-o", "out", "--log", "no/out"),
+        ("tune", "--moses-ini", "INI", "--dev", "BAD", "BAD", "-o", "out", "--log", "no/out"),
     ],
     ids=lambda command: f"{command[0]} {command[-2]}",
 )
@@ -84,7 +84,7 @@ def test_outputs_are_checked_before_the_work(tmp_path, monkeypatch, command):
         ("lm", "BAD", "missing", "-o", "out"),
         ("decode", "--moses-ini", "INI", "BAD", "--table", "missing", "-o", "out"),
         ("force-decode", "--moses-ini", "INI", "BAD", "missing", "-o", "out"),
-        ("tune", "--moses-ini", "INI", "--source", "BAD", "-r", "missing", "-o", "out"),
+        ("tune", "--moses-ini", "INI", "--dev", "BAD", "missing", "-o", "out"),
     ],
     ids=lambda command: command[0],
 )

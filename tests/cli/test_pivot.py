@@ -20,7 +20,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-ALL = ("to0.gz", "from0.gz", "to1.gz", "from1.gz", "--columns", "ways,agreement", "--similarities", "5,6",
+ALL = ("to0.gz", "from0.gz", "to1.gz", "from1.gz", "--extra-columns", "ways,agreement", "--similarity-columns", "5,6",
        "--reordering-tables", "to0.reo.gz", "from0.reo.gz", "--reordering-tables", "to1.reo.gz", "from1.reo.gz",
        "--keep-best", "3", "--force")  # fmt: skip
 
@@ -50,8 +50,9 @@ def test_a_table_and_what_others_make_of_it(files):
     for command in (
         ("moses-ini", "--table", "out.gz", "--reordering-table", "reo.gz", "--lm", "lm.arpa", "-o", "new.ini"),
         ("inspect", "out.gz"),
-        ("prune", "out.gz", "--threshold", "0.9", "--columns", "8,9", "--keep-top", "1", "-o", "pruned.gz"),
-        ("prune", "out.gz", "--method", "count+semantic", "--target-size", "0.5", "--protect", "none", "--columns",
+        ("prune", "out.gz", "--threshold", "0.9", "--similarity-columns", "8,9", "--keep-top", "1", "-o", "pruned.gz"),
+        ("prune", "out.gz", "--method", "count+semantic", "--target-size", "0.5", "--protect", "none",
+        "--similarity-columns",
          "8,9", "--reordering-table", "reo.gz", "--reordering-out", "pruned.reo.gz", "-o", "half.gz"),
     ):  # fmt: skip
         done = run_inside(*command)
@@ -68,9 +69,9 @@ def test_a_table_and_what_others_make_of_it(files):
         (["to0.gz"], 2, "1 table; expected two for each middle language"),
         (["to0.gz", "from0.gz", "to1.gz"], 2, "3 tables; expected two"),
         ([], 2, "Missing argument"),
-        (["to0.gz", "from0.gz", "--columns", "magic"], 2, "'magic' is not one of ways, agreement"),
-        (["to0.gz", "from0.gz", *["--similarities", "5,6"] * 3], 2, "2 tables, but 3 --similarities"),
-        (["to0.gz", "from0.gz", "--similarities", "6,7"], 1, "column 7 was asked for, but entries have 6 scores"),
+        (["to0.gz", "from0.gz", "--extra-columns", "magic"], 2, "'magic' is not one of ways, agreement"),
+        (["to0.gz", "from0.gz", *["--similarity-columns", "5,6"] * 3], 2, "2 tables, but 3 --similarity-columns"),
+        (["to0.gz", "from0.gz", "--similarity-columns", "6,7"], 1, "column 7 was asked for, but entries have 6 scores"),
         (["to0.gz", "from0.gz", "--reordering-out", "r"], 2, "go together; give both or none"),
         (["to0.gz", "from0.gz", *["--reordering-tables", "to0.reo.gz", "from0.reo.gz"] * 2, "--reordering-out", "r"],
          2, "1 middle languages, but 2 --reordering-tables"),
@@ -114,12 +115,12 @@ def entries_of(folder, *options):
 def test_entries_of_a_low_probability_are_no_ways(tmp_path):
     # a-c by x: 0.6 times 0.5; by y: 0.4 times 0.3.
     assert entries_of(tmp_path) == {("a", "c"): (0.42, "5 10 4.2"), ("a", "d"): (0.28, "7 10 2.8")}
-    assert entries_of(tmp_path, "--least-probability", 0.3) == entries_of(tmp_path)
-    assert entries_of(tmp_path, "--least-probability", 0.35) == {
+    assert entries_of(tmp_path, "--min-probability", 0.3) == entries_of(tmp_path)
+    assert entries_of(tmp_path, "--min-probability", 0.35) == {
         ("a", "c"): (0.3, "5 10 3"), ("a", "d"): (0.28, "7 10 2.8")
     }  # fmt: skip
     # The entry of the second table has just 0.5.
-    assert entries_of(tmp_path, "--least-probability", "50%") == {("a", "c"): (0.3, "5 10 3")}
+    assert entries_of(tmp_path, "--min-probability", "50%") == {("a", "c"): (0.3, "5 10 3")}
 
 
 def test_counts_are_expected_or_those_of_the_less_frequent_pairs(tmp_path):
@@ -130,7 +131,7 @@ def test_counts_are_expected_or_those_of_the_less_frequent_pairs(tmp_path):
 
 def test_no_entry_comes_of_the_tables(tmp_path):
     tables = write(tmp_path / "a-b", A_B), write(tmp_path / "b-c", B_C)
-    none = ("pivot", *tables, "--least-probability", 0.6, "-o", tmp_path / "out")
+    none = ("pivot", *tables, "--min-probability", 0.6, "-o", tmp_path / "out")
     done = run_inside(*none)
     assert done.code == 1
     message = (

@@ -127,17 +127,17 @@ def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
     expected = prune(big, model_folder, *RULE)
     assert 100 < expected.out.count(b"\n") < 1900
     scores = tmp_path / "scores.parquet"
-    first = prune(big, model_folder, *RULE, "--scores", scores, "--stats", tmp_path / "a", "--block-bytes", 3000)
+    first = prune(big, model_folder, *RULE, "--similarities", scores, "--stats", tmp_path / "a", "--block-bytes", 3000)
     kept = scores.read_bytes()
     nowhere = tmp_path / "no-model"
     second = prune(
-        big, nowhere, *RULE, "--scores", scores, "--stats", tmp_path / "b", "--block-bytes", 500, "--threads", 2
+        big, nowhere, *RULE, "--similarities", scores, "--stats", tmp_path / "b", "--block-bytes", 500, "--threads", 2
     )
     assert first.out == second.out == expected.out
     assert scores.read_bytes() == kept
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     # Another threshold from the same file.
-    other = prune(big, nowhere, "-t", "0.6", "--keep-top", "0", "--scores", scores)
+    other = prune(big, nowhere, "-t", "0.6", "--keep-top", "0", "--similarities", scores)
     assert other.out == prune(big, model_folder, "-t", "0.6", "--keep-top", "0").out
     assert pq.ParquetFile(scores).metadata.num_rows == 2000
 
@@ -147,7 +147,7 @@ def test_saved_scores_give_the_same_table(model_folder, big, tmp_path):
 def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp_path, name, rule):
     """Of a table, of one with other scores behind the same pairs, and of one where only some lines are others."""
     table, scores = write(tmp_path / "t", TABLES[name]), tmp_path / "scores"
-    prune(table, model_folder, *rule, "--force", "--scores", scores, "-o", tmp_path / "out", "--block-bytes", 400)
+    prune(table, model_folder, *rule, "--force", "--similarities", scores, "-o", tmp_path / "out", "--block-bytes", 400)
     lines = naive.split_lines(TABLES[name])
     head, _, last = lines[-1].rpartition(b" ||| ")
     changed = write(tmp_path / "changed", b"".join([*lines[:-1], head + b" |||  " + last]))
@@ -157,7 +157,7 @@ def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp
         expected = prune(path, model_folder, *rule, "--force", "--stats", tmp_path / "a")
         for size in (400, 700, 1 << 21):
             more = ("--force", "--block-bytes", size, "--threads", 2, "--stats", tmp_path / "b")
-            found = prune(path, tmp_path / "none", *rule, *more, "--scores", scores)
+            found = prune(path, tmp_path / "none", *rule, *more, "--similarities", scores)
             assert (found.code, found.out) == (expected.code, expected.out)
             assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -169,15 +169,15 @@ def test_saved_scores_of_a_table_with_faults(model_folder, tmp_path, on_error):
     expected = prune(table, model_folder, *options)
     assert expected.out
     for _ in range(2):
-        assert prune(table, tmp_path / "none", *options, "--scores", scores).code == (0 if scores.exists() else 1)
-        assert prune(table, model_folder, *options, "--scores", scores).out == expected.out
+        assert prune(table, tmp_path / "none", *options, "--similarities", scores).code == (0 if scores.exists() else 1)
+        assert prune(table, model_folder, *options, "--similarities", scores).out == expected.out
 
 
 @pytest.fixture
 def scores(model_folder, tmp_path):
     path = tmp_path / "scores.parquet"
     table = write(tmp_path / "scored", TABLES["seven fields"])
-    assert prune(table, model_folder, *RULE, "--scores", path, "-o", tmp_path / "out").code == 0
+    assert prune(table, model_folder, *RULE, "--similarities", path, "-o", tmp_path / "out").code == 0
     return path
 
 
@@ -193,7 +193,7 @@ def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, b
         "order": ([*lines[:70], lines[71], lines[70], *lines[72:]], 71),
     }[change]
     table, out = write(tmp_path / "t", b"".join(changed)), tmp_path / "new"
-    done = prune(table, model_folder, *RULE, "--scores", scores, "-o", out, "--block-bytes", block)
+    done = prune(table, model_folder, *RULE, "--similarities", scores, "-o", out, "--block-bytes", block)
     assert done.code == 1
     assert str(scores) in done.message
     assert str(table) in done.message
@@ -213,7 +213,7 @@ def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
         whole[:4] + b"\xff" * 40 + whole[44:],
     ):
         scores.write_bytes(data)
-        done = prune(table, model_folder, *RULE, "--scores", scores, "-o", tmp_path / "new")
+        done = prune(table, model_folder, *RULE, "--similarities", scores, "-o", tmp_path / "new")
         assert done.code == 1
         assert str(scores) in done.message
         assert not (tmp_path / "new").exists()
@@ -222,7 +222,7 @@ def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
 def test_failed_run_leaves_no_scores(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"] + b"bad\n")
     outputs = ["o", "r", "s.json", "p.parquet"]
-    options = zip(["-o", "--rejected", "--stats", "--scores"], outputs, strict=True)
+    options = zip(["-o", "--rejected", "--stats", "--similarities"], outputs, strict=True)
     done = prune(table, model_folder, *RULE, *(part for flag, name in options for part in (flag, tmp_path / name)))
     assert done.code == 1
     assert f"{table}:4: " in done.message
@@ -242,13 +242,15 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
         used += 1
         # keep-top 0: the order of the best is known to six decimals only.
         rule = ("-t", threshold, "--keep-top", "0")
-        by_columns = run_inside("prune", annotated, "-q", *rule, "--columns", "5,6", "--scale", scale)
+        by_columns = run_inside("prune", annotated, "-q", *rule, "--similarity-columns", "5,6", "--scale", scale)
         assert by_columns.code == 0
         assert naive.cut_columns(by_columns.out, 2) == prune(big, model_folder, *rule).out
     assert used > 3
-    swapped = run_inside("prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "6,5", "--scale", scale)
+    swapped = run_inside(
+        "prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--similarity-columns", "6,5", "--scale", scale
+    )
     straight = run_inside(
-        "prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--columns", "5,6", "--scale", scale
+        "prune", annotated, "-q", "-t", "0.3", "--keep-top", "0", "--similarity-columns", "5,6", "--scale", scale
     )
     assert swapped.out == straight.out
 
@@ -256,16 +258,20 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
 def test_columns_with_the_best_k(tmp_path):
     # Moses' own p(f|e), p(e|f) as if they were similarities, in another order.
     table = write(tmp_path / "t", b"".join(b"das ||| w%d ||| 0.%d 0.9 0.%d\n" % (i, i, 9 - i) for i in range(10)))
-    done = run_inside("prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--columns", "1,2", "--scale", "raw")
+    done = run_inside(
+        "prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--similarity-columns", "1,2", "--scale", "raw"
+    )
     assert [line.split()[2] for line in done.out.splitlines()] == [b"w7", b"w8", b"w9"]
-    done = run_inside("prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--columns", "3,2", "--scale", "raw")
+    done = run_inside(
+        "prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--similarity-columns", "3,2", "--scale", "raw"
+    )
     assert [line.split()[2] for line in done.out.splitlines()] == [b"w0", b"w1", b"w2"]
 
 
 @pytest.mark.parametrize("columns", ["7,8", "1,5", "5,1"])
 def test_columns_that_are_not_there(tmp_path, columns):
     table = write(tmp_path / "t", TABLES["seven fields"])
-    done = run_inside("prune", table, "-q", "-t", "0.5", "--columns", columns, "-o", tmp_path / "o")
+    done = run_inside("prune", table, "-q", "-t", "0.5", "--similarity-columns", columns, "-o", tmp_path / "o")
     assert done.code in (1, 2)
     assert "Traceback" not in done.err
     assert max(columns.split(",")) in done.err
@@ -288,8 +294,8 @@ def test_sweep_counts_are_sizes_of_prunes(model_folder, big, options):
 
 def test_sweep_saves_scores(model_folder, big, tmp_path):
     scores = tmp_path / "s.parquet"
-    swept = prune(big, model_folder, "--sweep", "0:1:0.5", "--scores", scores)
-    again = prune(big, tmp_path / "none", "--sweep", "0:1:0.5", "--scores", scores)
+    swept = prune(big, model_folder, "--sweep", "0:1:0.5", "--similarities", scores)
+    again = prune(big, tmp_path / "none", "--sweep", "0:1:0.5", "--similarities", scores)
     assert swept.out == again.out
     assert os.listdir(tmp_path) == ["s.parquet"]
 
@@ -302,11 +308,11 @@ def test_target_size(model_folder, big, tmp_path, share, source):
     if source == "columns":
         table = tmp_path / "annotated"
         run_inside("annotate", big, "-m", model_folder, "-q", "-o", table)
-        options = ["--columns", "5,6"]
+        options = ["--similarity-columns", "5,6"]
     elif source != "model":
-        options = ["--scores", scores]
+        options = ["--similarities", scores]
         if source == "scores":
-            prune(big, model_folder, "--sweep", "0:1:1", "--scores", scores)
+            prune(big, model_folder, "--sweep", "0:1:1", "--similarities", scores)
     done = prune(table, model_folder, "--target-size", share, "--keep-top", "0", "-o", out, *options)
     assert done.code == 0
     kept = out.read_bytes().count(b"\n")
@@ -434,11 +440,11 @@ def test_what_it_says(model_folder, tmp_path):
         ("--sweep", "0:1:1e-9"),
         ("--sweep", "0:1:1", "-o", "x"),
         ("--sweep", "0:1:1", "--stats", "x"),
-        ("-t", "0.5", "--columns", "0,1"),
-        ("-t", "0.5", "--columns", "1"),
-        ("-t", "0.5", "--columns", "1,2,3"),
-        ("-t", "0.5", "--columns", "a,b"),
-        ("-t", "0.5", "--columns", "1,2", "--scores", "x"),
+        ("-t", "0.5", "--similarity-columns", "0,1"),
+        ("-t", "0.5", "--similarity-columns", "1"),
+        ("-t", "0.5", "--similarity-columns", "1,2,3"),
+        ("-t", "0.5", "--similarity-columns", "a,b"),
+        ("-t", "0.5", "--similarity-columns", "1,2", "--similarities", "x"),
         ("-t", "0.5", "--scale", "log"),
         ("-t", "0.5", "--threads", "0"),
         ("-t", "0.5", "--block-bytes", "0"),
@@ -447,7 +453,7 @@ def test_what_it_says(model_folder, tmp_path):
         ("-t", "0.5", "another-table"),
         ("-t", "nan"),
         ("--target-size", "nan"),
-        ("-t", "0.5", "--columns", "1,\u00b2"),
+        ("-t", "0.5", "--similarity-columns", "1,\u00b2"),
     ],
     ids=" ".join,
 )
@@ -467,7 +473,7 @@ def test_target_size_of_standard_input(model_folder):
     assert "standard input" in done.err
 
 
-@pytest.mark.parametrize("flag", ["-o", "--rejected", "--stats", "--scores"])
+@pytest.mark.parametrize("flag", ["-o", "--rejected", "--stats", "--similarities"])
 @pytest.mark.parametrize("link", [False, True])
 def test_output_over_the_input(model_folder, tmp_path, flag, link):
     table = write(tmp_path / "t", TABLES["lattice"])
@@ -479,7 +485,7 @@ def test_output_over_the_input(model_folder, tmp_path, flag, link):
 
 
 @pytest.mark.parametrize("second", ["same", "./same", "sub/../same"])
-@pytest.mark.parametrize("flag", ["--rejected", "--stats", "--scores"])
+@pytest.mark.parametrize("flag", ["--rejected", "--stats", "--similarities"])
 def test_two_outputs_in_one_file(model_folder, tmp_path, monkeypatch, flag, second):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
@@ -498,7 +504,7 @@ def test_two_outputs_to_standard_output(model_folder, tmp_path):
 def test_an_output_over_the_saved_scores(model_folder, tmp_path, scores):
     table = tmp_path / "scored"
     before = scores.read_bytes()
-    done = prune(table, model_folder, "-t", "0.5", "--scores", scores, "-o", scores)
+    done = prune(table, model_folder, "-t", "0.5", "--similarities", scores, "-o", scores)
     assert done.code == 1
     done.message
     assert scores.read_bytes() == before
@@ -524,7 +530,7 @@ def test_model_is_read_only_when_needed(model_folder, tmp_path):
     (folder / "config.json").write_text("{")
     table = write(tmp_path / "t", TABLES["lattice"])
     assert run_inside("prune", table, "-m", folder, "-t", "0", "-q").code == 1
-    assert run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--columns", "1,2").code == 0
+    assert run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--similarity-columns", "1,2").code == 0
 
 
 @pytest.mark.parametrize("rule", [("-t", "7"), ("-t", "-1.5"), ("--sweep", "0:2:0.5"), ("--method", "semantic:7")])
@@ -578,7 +584,7 @@ def test_dry_run(model_folder, tmp_path, monkeypatch):
     table = write(tmp_path / "t", TABLES["lattice"])
     write(tmp_path / "r", TABLES["reordering"])
     write(tmp_path / "out", b"old")
-    files = ("--rejected", "x", "--reasons", "y", "--stats", "z", "--scores", "s", "--reordering-table", "r",
+    files = ("--rejected", "x", "--reasons", "y", "--stats", "z", "--similarities", "s", "--reordering-table", "r",
              "--reordering-out", "o", "-o", "out")  # fmt: skip
     # No line of the reordering table is of a pair that is kept.
     rule = ("--target-size", "50%", "--keep-top", "0", "--force")
@@ -601,7 +607,7 @@ def test_a_size_without_an_ini_protects_what_there_is_room_for(tmp_path):
         for j in range(3)
     ]
     table = write(tmp_path / "t", "".join(rows).encode())
-    cut = ("--columns", "3,4", "--scale", "raw", "--target-size", "0.1")
+    cut = ("--similarity-columns", "3,4", "--scale", "raw", "--target-size", "0.1")
     done = run_inside("prune", table, *cut)
     assert (done.code, done.out.decode()) == (0, "".join(rows[-12:]))
     assert "fewer are protected" in done.err

@@ -213,7 +213,7 @@ def test_a_development_set_that_was_trained_on(folder, tmp_path):
     write(tmp_path / "y", b"".join([b"v1\n", *target[:7], target[8], b"other\n"]))
     ours = set(zip(source[:7] + source[8:9], target[:7] + target[8:9], strict=True))
     seen = sum(pair in ours for pair in zip(source, target, strict=True))
-    done = prune(folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--corpus", tmp_path / "x.gz", tmp_path / "y")
+    done = prune(folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--bitext", tmp_path / "x.gz", tmp_path / "y")
     assert done.code == 0
     assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in done.message
 

@@ -77,7 +77,7 @@ def test_top(folder):
 
 
 def test_significance(folder):
-    options = ("--method", "significance", "--corpus", folder / "de", folder / "en", "--keep-top", "0")
+    options = ("--method", "significance", "--bitext", folder / "de", folder / "en", "--keep-top", "0")
     # `this` does not occur at all, so nothing speaks for it.
     assert 1 not in kept(folder, *options, "--threshold", "0.0001")
 
@@ -184,7 +184,7 @@ def test_a_reordering_table_in_step(folder):
 def test_thresholds_of_significance_are_those_of_filter_pt(folder):
     corpus = (folder / "de", folder / "en")
     for threshold in ("a+e", "a-e", "0.5", "0"):
-        options = ("--corpus", *corpus, "--keep-top", "0")
+        options = ("--bitext", *corpus, "--keep-top", "0")
         mine = kept(folder, "--method", "significance", "-t", threshold, *options)
         assert kept(folder, "--method", f"significance:{threshold}", *options) == mine
         done = run_inside("filter-pt", folder / "table.gz", "-f", corpus[0], "-e", corpus[1], "-l", threshold,
@@ -319,7 +319,7 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
     assert json.loads(wanted[2])["sources"] == 6 + 18 + 1
     monkeypatch.setattr("phrasetool.pruning.measured_table.MeasuredTable.__init__.__defaults__", (None, 16))
     (folder / "work").mkdir()
-    small = ("--block-bytes", "600", "--threads", "2", "--work", folder / "work")
+    small = ("--block-bytes", "600", "--threads", "2", "--temporary", folder / "work")
     assert run_inside(*arguments, "--reasons", folder / "why", *small).code == 0
     assert [read(folder / name) for name in (*names, "why")] == wanted
     stops = 0
@@ -337,7 +337,7 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
 def test_room_for_work_files(folder, monkeypatch):
     options = ("--method", "count", "-t", "3")
     monkeypatch.setattr("moses_compat.jobs.prune_ranking._MUCH", 100)
-    done = prune(folder, *options, "--work", folder)
+    done = prune(folder, *options, "--temporary", folder)
     assert done.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
     monkeypatch.setattr("phrasetool.disk.writable.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
     before = read(folder / "out")
@@ -349,7 +349,7 @@ def test_room_for_work_files(folder, monkeypatch):
     assert read(folder / "out") == before
     done = prune(folder, *options, "--force", "-q")
     assert (done.code, "are free on its disk" in done.message) == (0, True)
-    assert "does not exist" in prune(folder, *options, "--work", folder / "none").err
+    assert "does not exist" in prune(folder, *options, "--temporary", folder / "none").err
 
 
 def test_only_together(folder):
@@ -391,11 +391,11 @@ def test_nothing_is_half_written(folder):
     [
         (("--method", "semantics", "-t", "1"), 2, "did you mean"),
         (("--method", "composition", "-t", "1"), 2, "composition needs the weights of a model: give --moses-ini"),
-        (("--method", "significance", "-t", "1"), 2, "give --corpus SOURCE TARGET"),
+        (("--method", "significance", "-t", "1"), 2, "give --bitext SOURCE TARGET"),
         (("--method", "usage", "-t", "1"), 2, "usage needs the pairs that forced decoding of the bitext used"),
         (("--method", "usage:1+count:1"), 2, "give --forced-pairs PAIRS"),
         (("--method", "count+count", "-t", "1"), 2, "count"),
-        (("--method", "semantic+count", "-t", "1", "--scores", "none"), 2, "none: no such file"),
+        (("--method", "semantic+count", "-t", "1", "--similarities", "none"), 2, "none: no such file"),
         (("--method", "count", "-t", "nan"), 2, "not NaN"),
         (("--method", "count:3", "-t", "3"), 2, "thresholds of their own"),
         (("--method", "count:3", "--sweep", "0:1:1"), 2, "thresholds of their own"),
@@ -430,7 +430,7 @@ def test_inputs_are_not_written_over(folder, name):
     done = run_inside(
         "prune", folder / "table.gz", "--method", "composition+significance+usage", "--forced-pairs", folder / "pairs",
         "--moses-ini", folder / "moses.ini",
-        "--corpus", folder / "de", folder / "en", "-t", "1", "-o", folder / name,
+        "--bitext", folder / "de", folder / "en", "-t", "1", "-o", folder / name,
     )  # fmt: skip
     assert done.code == 1
     assert "the output is the input" in done.message
@@ -454,7 +454,8 @@ def test_an_ini_for_another_table(folder):
 def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
     monkeypatch.chdir(folder)
     done = run_inside(
-        "prune", "table.gz", "--columns", "1,2", "--scale", "raw", "--protect", "none", "--target-size", "0.1", *more,
+        "prune", "table.gz", "--similarity-columns", "1,2", "--scale", "raw", "--protect", "none", "--target-size",
+        "0.1", *more,
         "-o", "warned.gz",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -466,7 +467,7 @@ def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
     [
         (("--method", "count", "--seed", "3"), "--seed is for the method random"),
         (("--method", "count", "--combine", "rank"), "--combine is for several criteria; --method count is one"),
-        (("--method", "count", "--corpus", "s", "t"), "--corpus is for the method significance, not for count"),
+        (("--method", "count", "--bitext", "s", "t"), "--bitext is for the method significance, not for count"),
         (("--method", "count", "--forced-pairs", "p"), "--forced-pairs is for the method usage, not for count"),
         (("--method", "count", "--scale", "raw"), "--scale is for similarities in columns"),
     ],

@@ -12,7 +12,7 @@ from tests.commands import run_inside, write
 from tests.power_cuts import PowerCut, cut_after
 
 __all__ = ["cut_after"]
-SIMILAR = ("--columns", "1,2", "--scale", "raw")
+SIMILAR = ("--similarity-columns", "1,2", "--scale", "raw")
 # Nothing but the threshold decides.
 BARE = ("--keep-top", "0", "--protect", "none")
 INI = """\
@@ -199,7 +199,7 @@ def test_a_size_that_protected_entries_do_not_fit(table):
 
 def test_saved_similarities(table, model_folder, tmp_path):
     """Lines that are recognised are not parsed again, but for their counts."""
-    cut, scores = ("-t", "0.7", *BARE, "-q", "--scores", tmp_path / "scores.parquet"), tmp_path / "no model"
+    cut, scores = ("-t", "0.7", *BARE, "-q", "--similarities", tmp_path / "scores.parquet"), tmp_path / "no model"
     first = prune(table, *cut, "-m", model_folder, "--force", "--json", tmp_path / "a")
     second = prune(table, *cut, "-m", scores, "--json", tmp_path / "b")
     assert first.out == second.out
@@ -290,7 +290,7 @@ def test_two_counts(tmp_path):
     """The third one is phi(f|e) * c(t)."""
     lines = [f"{s} ||| {t} ||| {n / ct:.6g} {b:.6f} 0.5 0.5 ||| 0-0 ||| {ct} {cs}\n" for s, t, _, b, ct, cs, n in ROWS]
     table = write(tmp_path / "t", "".join(lines).encode())
-    rule = ("-t", "0.5", *BARE, "--columns", "2,2", "--scale", "raw", "--json", tmp_path / "j")
+    rule = ("-t", "0.5", *BARE, "--similarity-columns", "2,2", "--scale", "raw", "--json", tmp_path / "j")
     done = prune(table, *rule)
     found = json.loads((tmp_path / "j").read_text())["occurrences"]
     kept = set(done.out.decode().splitlines(keepends=True))
@@ -332,7 +332,7 @@ def test_from_python(table, tmp_path):
 def test_no_frequent_mutual_translation_leaves_the_reference_table(reference, tmp_path):
     path = reference / "phrase-table.gz"
     # Two score columns stand in for a model that finds common words not similar.
-    rule = ("-t", "0.7", "--columns", "2,4", "--scale", "raw", *BARE, "-q", "--threads", "2")
+    rule = ("-t", "0.7", "--similarity-columns", "2,4", "--scale", "raw", *BARE, "-q", "--threads", "2")
     prune(path, *rule, "-o", tmp_path / "on", "--json", tmp_path / "j")
     prune(path, *rule, "-o", tmp_path / "off", "--protect-frequent", "none")
     frequent = set()

@@ -74,13 +74,14 @@ def test_threads_and_blocks_change_nothing(run):
 def test_a_pair_that_stays_once_of_twice(run):
     table = b"das ||| the ||| 1 0.9\ndas ||| the ||| 1 0.1\ndas ||| a ||| 1 0.1\n"
     done, small, in_step = run(
-        table, reordering_of(table, shuffled=False), "--columns", "2,2", "--scale", "raw", rule=("-t", "0.5"),
+        table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", rule=("-t",
+        "0.5"),
         model="none",
     )  # fmt: skip
     assert done.code == 0
     assert small == table
     done, small, in_step = run(
-        table, reordering_of(table, shuffled=False), "--columns", "2,2", "--scale", "raw", "--keep-top", "0",
+        table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", "--keep-top", "0",
         rule=("-t", "0.5"), model="none",
     )  # fmt: skip
     assert small == b"das ||| the ||| 1 0.9\n"
@@ -129,8 +130,8 @@ def test_a_missing_last_line_feed(run):
 def test_with_rejected_and_scores(run, tmp_path):
     table = TABLES["seven fields"]
     scores, rejected = tmp_path / "scores", tmp_path / "rejected"
-    first = run(table, reordering_of(table), "--scores", scores, "--rejected", rejected)
-    again = run(table, reordering_of(table), "--scores", scores, model="none")
+    first = run(table, reordering_of(table), "--similarities", scores, "--rejected", rejected)
+    again = run(table, reordering_of(table), "--similarities", scores, model="none")
     assert first[1:] == again[1:]
     assert sorted(naive.split_lines(first[1]) + naive.split_lines(read(rejected))) == sorted(naive.split_lines(table))
     gone = naive_reordering.pairs(read(rejected))
@@ -141,7 +142,7 @@ def test_with_rejected_and_scores(run, tmp_path):
 @pytest.mark.parametrize("scores", [False, True])
 def test_target_size(run, tmp_path, scores):
     table = TABLES["seven fields"]
-    options = ("--scores", tmp_path / "scores") if scores else ()
+    options = ("--similarities", tmp_path / "scores") if scores else ()
     rule = ("--target-size", "0.5", "--keep-top", "0")
     done, small, in_step = run(table, reordering_of(table), "-q", *options, rule=rule)
     assert done.code == 0
@@ -183,7 +184,9 @@ def test_bad_reordering_tables(model_folder, tmp_path, name):
     if data is not None:
         reordering.write_bytes(data)
     before = sorted(os.listdir(tmp_path))
-    options = [part for flag in ("-o", "--rejected", "--stats", "--scores") for part in (flag, tmp_path / f"x{flag}")]
+    options = [
+        part for flag in ("-o", "--rejected", "--stats", "--similarities") for part in (flag, tmp_path / f"x{flag}")
+    ]
     done = run_inside("prune", table, "-m", model_folder, *RULE, "-q", *options, "--reordering-table", reordering,
                       "--reordering-out", tmp_path / "in-step")  # fmt: skip
     assert done.code == 1
@@ -254,7 +257,8 @@ def test_the_reference_run(reference, tmp_path):
     shuffled.write_bytes(b"".join(others))
     for path, lines in ((aligned, rows), (shuffled, others)):
         done = run_inside(
-            "prune", table, "--columns", "2,4", "--scale", "raw", "-t", "0.05", "--protect", "words", "-o", small,
+            "prune", table, "--similarity-columns", "2,4", "--scale", "raw", "-t", "0.05", "--protect", "words",
+            "-o", small,
             "--reordering-table", path, "--reordering-out", in_step, "--threads", 2,
         )  # fmt: skip
         assert done.code == 0

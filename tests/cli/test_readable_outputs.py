@@ -116,7 +116,7 @@ def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     lines = gzip.decompress((folder / "dict.gz").read_bytes()).decode().splitlines()
     assert [line.split() for line in lines] == [["house", "haus", "0.5"]]
     assert "1 pairs were left out" in done.err
-    lexicon = ("lexicon", "--min-prob", 0, "--stop-words", 0)
+    lexicon = ("lexicon", "--min-probability", 0, "--stop-words", 0)
     for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
         done = run("export", "table", "--to", *options)
         assert ("left out" in done.err) == parted

@@ -9,7 +9,7 @@ from tests.commands import read, run_inside, write
 from tests.reranking_lists import make
 
 MODELS = ("-m", "forward", "-m", "backward")
-DEV = ("--dev-list", "dev.nbest", "--dev-source", "dev.src", "--dev-reference", "dev.ref")
+DEV = ("--dev-list", "dev.nbest", "--dev", "dev.src", "dev.ref")
 RERANK = ("rerank", "test.nbest", "--source", "test.src")
 RESCORE = ("rescore", "test.nbest", "--source", "test.src")
 
@@ -65,7 +65,7 @@ def test_columns_by_length_and_by_model(lists):
         return [float(line.split("NeuralForward0= ")[1].split()[0]) for line in lines]
 
     words = [len(line.split("|||")[1].split()) for line in read(lists / "test.nbest").decode().splitlines()]
-    mean, whole = values("-m", "forward"), values("-m", "forward", "--length", "none")
+    mean, whole = values("-m", "forward"), values("-m", "forward", "--length-normalisation", "none")
     for one, other, count in zip(mean, whole, words, strict=True):
         assert one * (count + 1) == pytest.approx(other, rel=1e-4)
     # Twice the same model: its mean is itself, and each has a column if that is asked for.
@@ -96,7 +96,8 @@ def test_all_weights_are_tuned_if_asked_for(lists):
 
 def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
     found = run(
-        lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "out", "--n-best-list", "sorted", "--save-weights", "w",
+        lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "out", "--reranked-list", "sorted", "--save-weights",
+        "w",
         "--json", "report.json",
     )  # fmt: skip
     report = json.loads(read(lists / "report.json"))
@@ -150,7 +151,9 @@ def test_lists_with_sparse_features(lists):
         write(lists / f"sparse.{name}", b"".join(lines))
         run(lists, "rescore", f"sparse.{name}", "--source", f"{name}.src", *MODELS, "-o", f"sparse.{name}.more", "-q")
     rerank, dev = ("rerank", "sparse.test", "--source", "test.src"), ("--dev-list", "sparse.dev", *DEV[2:])
-    done = run(lists, *rerank, *MODELS, *dev, "-o", "tuned", "--save-weights", "saved", "--n-best-list", "listed", "-q")
+    done = run(
+        lists, *rerank, *MODELS, *dev, "-o", "tuned", "--save-weights", "saved", "--reranked-list", "listed", "-q"
+    )
     assert (
         done.message == "phrasetool: warning: sparse.test: 1 sparse features are not in sparse.dev; they have no weight"
     )
@@ -210,7 +213,7 @@ def test_lists_and_weights_that_do_not_fit_are_refused(lists):
     run(lists, *RERANK, *MODELS, *DEV, "-o", "out1", "--save-weights", "both")
     message = refusal(lists, *RERANK, "-m", "forward", "--weights", "both")
     assert "but the weights are of TM0, WordPenalty0, NeuralForward0, NeuralBackward0" in message
-    message = refusal(lists, *RERANK, *MODELS, "--length", "none", "--weights", "both")
+    message = refusal(lists, *RERANK, *MODELS, "--length-normalisation", "none", "--weights", "both")
     assert "tuned with other models" in message
     assert "not a file of weights" in refusal(lists, *RERANK, "--weights", "dev.ref")
     run(lists, *RESCORE, "-m", "forward", "-o", "has")

@@ -11,7 +11,7 @@ from tests.tables import TABLES
 
 __all__ = ["cut_after"]
 DATA = TABLES["seven fields"]
-COLUMNS = ("--columns", "2,4", "--scale", "raw")
+COLUMNS = ("--similarity-columns", "2,4", "--scale", "raw")
 
 
 @pytest.mark.parametrize("arguments", [("prune", "-t", "0.5", *COLUMNS), ("annotate", "-m", "model")])
@@ -41,7 +41,7 @@ def decoding(folder, command):
         "decode": ((*ini, dev[0], "--n-best-list", folder / "list", 3, "-o", folder / "out.gz"), ("out.gz", "list")),
         "force-decode": ((*ini, folder / "train.src", folder / "one.src", "-o", folder / "out.gz"), ("out.gz",)),
         "tune": (
-            (*ini, "--source", dev[0], "-r", dev[1], "--iterations", 3, "--log", folder / "log", "--force", "-o",
+            (*ini, "--dev", dev[0], dev[1], "--iterations", 3, "--log", folder / "log", "--force", "-o",
              folder / "out.ini"), ("out.ini", "log"),
         ),
     }[command]  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
 def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path, model_folder, monkeypatch):
     """It was stopped after their file had its name, and before the table had."""
     table, out, scores = write(tmp_path / "t", DATA), tmp_path / "out", tmp_path / "scores"
-    arguments = ("prune", table, "-m", model_folder, "-t", "0.1", "-o", out, "--scores", scores, "-q")
+    arguments = ("prune", table, "-m", model_folder, "-t", "0.1", "-o", out, "--similarities", scores, "-q")
     assert run_inside(*arguments).code == 0
     whole, kept = out.read_bytes(), scores.read_bytes()
     out.unlink()

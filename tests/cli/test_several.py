@@ -116,8 +116,8 @@ def test_force_decode(example, tmp_path):
 def test_tune_writes_each_weight_by_its_name(example, tmp_path):
     reference = write(tmp_path / "reference", example.best())
     source = write(tmp_path / "source", lines(example.sentences))
-    done = run_inside("tune", "--moses-ini", example.ini, "--source", source, "-r", reference, "--iterations", 2,
-                      "--nbest", 20, "--force", "-q", "-o", tmp_path / "tuned.ini", "--json", tmp_path / "json",
+    done = run_inside("tune", "--moses-ini", example.ini, "--dev", source, reference, "--iterations", 2,
+                      "--n-best-size", 20, "--force", "-q", "-o", tmp_path / "tuned.ini", "--json", tmp_path / "json",
                       )  # fmt: skip
     assert done.code == 0, done.err
     before, after = read_moses_ini(str(example.ini)), read_moses_ini(str(tmp_path / "tuned.ini"))

@@ -161,7 +161,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     table = write(tmp_path / "table", b"".join(lines))
     plain = first_line_of("threshold-filter", "0:0.1", table)
     assert (plain.returncode, plain.stdout, plain.stderr) == (0, lines[0].decode(), "")
-    both = first_line_of("prune", table, "--columns", "1,2", "-t", "0", "--rejected", tmp_path / "gone")
+    both = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", "--rejected", tmp_path / "gone")
     assert (both.returncode, both.stdout) == (1, lines[0].decode())
     assert both.stderr.endswith("gone was not written\n")
     assert not (tmp_path / "gone").exists()

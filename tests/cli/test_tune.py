@@ -61,8 +61,8 @@ def model(tmp_path):
 
 
 def run(model, *options, ini="moses.ini", source="dev.src", reference="dev.ref", output="tuned.ini"):
-    arguments = ["--moses-ini", model / ini, "--source", model / source, "--reference", model / reference]
-    arguments += ["-o", model / output, "--nbest", 20, "--threads", 1, *options]
+    arguments = ["--moses-ini", model / ini, "--dev", model / source, model / reference]
+    arguments += ["-o", model / output, "--n-best-size", 20, "--threads", 1, *options]
     return run_inside("tune", *arguments)
 
 
@@ -182,7 +182,7 @@ def test_nothing_to_tune(model):
 
 
 @pytest.mark.parametrize(
-    "options", [["--algorithm", "mert"], ["--nbest", 1], ["--iterations", 0], ["--restarts", 0], ["--seed", -1]]
+    "options", [["--algorithm", "mert"], ["--n-best-size", 1], ["--iterations", 0], ["--restarts", 0], ["--seed", -1]]
 )
 def test_bad_usage(model, options):
     assert run(model, *options).code == 2

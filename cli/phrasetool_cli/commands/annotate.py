@@ -58,7 +58,7 @@ def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> Likelihoo
     if columns == "cosine":
         if tagger or languages:
             flag = "--tagger" if tagger else "--languages"
-            raise click.UsageError(f"{flag} is for --columns likelihood or all")
+            raise click.UsageError(f"{flag} is for --syntax-columns likelihood or all")
         return None
     from moses_compat.measures.likelihood_request import SYNTAX_COLUMNS, LikelihoodRequest
     from moses_compat.measures.model_sources import is_syntax
@@ -67,12 +67,12 @@ def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> Likelihoo
 
     encoders = [folder for folder in models if is_syntax(folder)]
     if not encoders:
-        raise click.UsageError(f"--columns {columns} is for an encoder of syntax; name one with -m")
+        raise click.UsageError(f"--syntax-columns {columns} is for an encoder of syntax; name one with -m")
     if tagger is None:
-        raise click.UsageError(f"--columns {columns} needs a tagger; name one with --tagger FOLDER")
+        raise click.UsageError(f"--syntax-columns {columns} needs a tagger; name one with --tagger FOLDER")
     named = tuple((languages or "").split(","))
     if len(named) != 2:
-        raise click.UsageError(f"--columns {columns} needs --languages SOURCE,TARGET, such as de,en")
+        raise click.UsageError(f"--syntax-columns {columns} needs --languages SOURCE,TARGET, such as de,en")
     config = read_model_config(Path(tagger))
     if config["model"] != "tagger":
         raise ModelError(f"{tagger}: not a tagger", remedy="train a tagger")

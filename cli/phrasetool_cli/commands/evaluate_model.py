@@ -81,7 +81,7 @@ def command(
         evaluate_syntax(inputs, folder, sentences, seed, literal, document, json_file == "-")
         return
     if sentences is not None or literal:
-        raise click.UsageError("--sentences and --literal are for an encoder of syntax")
+        raise click.UsageError("--words and --literal are for an encoder of syntax")
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return

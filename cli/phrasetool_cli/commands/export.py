@@ -35,9 +35,10 @@ _KINDS = {
 }  # fmt: skip
 _FLAGS = {
     "form": "--format", "languages": "--languages", "most": "--targets", "longest": "--longest", "always": "--always",
-    "least": "--min-prob", "count": "--min-count", "stop_words": "--stop-words", "sample": "--sample",
+    "least": "--min-probability", "count": "--min-pair-count", "stop_words": "--stop-words", "sample": "--sample",
     "source_vocabulary": "--source-vocab", "target_vocabulary": "--target-vocab", "evaluate": "--evaluate",
-    "reverse": "--reverse-out", "model_folder": "--model", "columns": "--columns", "scale": "--scale", "sort": "--sort",
+    "reverse": "--reverse-out", "model_folder": "--model", "columns": "--similarity-columns",
+    "scale": "--scale", "sort": "--sort",
 }  # fmt: skip
 
 
@@ -109,9 +110,9 @@ def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]
     if given["form"] and given["form"] not in forms:
         raise click.UsageError(f"--to {kind} has the forms {', '.join(forms)}, not {given['form']}")
     if given["model_folder"] and given["columns"]:
-        raise click.UsageError("-m and --columns both say how similar entries are; give one")
+        raise click.UsageError("-m and --similarity-columns both say how similar entries are; give one")
     if "scale" in named and not given["columns"]:
-        raise click.UsageError("--scale is for --columns")
+        raise click.UsageError("--scale is for --similarity-columns")
     found = {name: value for name, value in given.items() if name in wanted}
     if forms:
         found["form"] = given["form"] or forms[0]

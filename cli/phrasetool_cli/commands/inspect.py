@@ -58,8 +58,8 @@ def command(
     Of a table: its fields, scores and order, what is odd about it, and which programs of Moses take it.  A program
     that does not is shown with the first line it would choke on.
 
-    With --tagger and --bitext: how many entries have the parts of speech of a sentence pair, as neighbours in its
-    source and in its target, and which have not.  A noun phrase that is said to mean a verb is seldom right.
+    With --tagger and --language-bitext: how many entries have the parts of speech of a sentence pair, as neighbours in
+    its source and in its target, and which have not.  A noun phrase that is said to mean a verb is seldom right.
     """
     from moses_compat.files.kinds import HEAD_BYTES, INI, folder_kind, guess, kind_of
     from moses_compat.files.streams import Input
@@ -104,7 +104,7 @@ def command(
 def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> None:
     """Refuse options that do not go together."""
     if (tagger is None) != (bitext is None):
-        raise click.UsageError("--tagger and --bitext LANG FILE LANG FILE go together")
+        raise click.UsageError("--tagger and --language-bitext LANG FILE LANG FILE go together")
     if tagger is not None and (path == STANDARD or os.path.isdir(path)):
         raise click.UsageError("--tagger is for a phrase table in a file, which is read twice")
 
@@ -121,7 +121,7 @@ def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads:
             path, scan, TaggerModel.load(tagger), (first, second), (source, target), TerminalWatch(quiet)
         )
     except ValueError as error:
-        raise click.UsageError(f"--bitext: {error}") from error
+        raise click.UsageError(f"--language-bitext: {error}") from error
 
 
 def _show(lines: list[str], json_file: str | None) -> None:

@@ -78,7 +78,7 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     if named := [flag for name, flag in FOR_ENCODERS.items() if encoder is None and more[name] is not None]:
         raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
     if encoder is not None:
-        for name, flag in (("rerank", "--rerank"), ("weight", "--weight")):
+        for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
             if given[name]:
                 raise click.UsageError(f"{flag} asks a classifier; name one with --model")
     try:
@@ -122,7 +122,7 @@ def command(
 
     SOURCE and TARGET hold a sentence a line, in any order; most may have no translation.  Each different sentence
     becomes a vector, for each the nearest of the other side are found, and a pair is scored by its cosine over what
-    both sides reach with their neighbours on average (--margin ratio): a sentence that is near to everything is a
+    both sides reach with their neighbours on average (--margin-type ratio): a sentence that is near to everything is a
     translation of nothing.  Then the best pairs are taken first, each sentence once.
 
     A pair of two equal sentences has `copy` as its last field.  Tabs within a sentence become spaces.  The texts are in

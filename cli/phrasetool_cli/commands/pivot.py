@@ -96,7 +96,7 @@ def command(
         message = f"{len(pairs)} middle languages, but {len(reordering_tables)} --reordering-tables"
         raise click.UsageError(f"{message}; give one for each, or none")
     if similarities and len(similarities) not in (1, len(tables)):
-        message = f"{len(tables)} tables, but {len(similarities)} --similarities"
+        message = f"{len(tables)} tables, but {len(similarities)} --similarity-columns"
         raise click.UsageError(f"{message}; give one for all, or one for each")
     if [*tables, *legs].count("-") > 1:
         raise click.UsageError("only one input can be standard input")
@@ -106,7 +106,7 @@ def command(
         raise PhraseToolError(f"{temporary}: there is no such folder for temporary files")
     check_outputs([*tables, *legs], [output, reordering_out])
     if not similarities:
-        refuse_unused({"scale": "similarities; name their columns with --similarities"})
+        refuse_unused({"scale": "similarities; name their columns with --similarity-columns"})
     document = json_document(json_file, [*tables, *legs], [output, reordering_out])
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line)
     count_use = CountUse("--counts") if is_given("counts") else None

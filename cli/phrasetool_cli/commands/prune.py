@@ -194,7 +194,7 @@ def _refuse_what_the_method_does_not_ask(request: PruneRequest) -> None:
     if "usage" not in method.names:
         unused["forced_pairs"] = f"the method usage, not for {method.name}"
     if request.columns is None:
-        unused["scale"] = "similarities in columns; name them with --columns"
+        unused["scale"] = "similarities in columns; name them with --similarity-columns"
     refuse_unused(unused)
 
 

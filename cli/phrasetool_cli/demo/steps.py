@@ -162,7 +162,7 @@ class Demo:
         elif align:
             print("(eflomal is not installed: the alignment is the one that phrasetool brings.)")
             shutil.copy(FILES / "aligned.gz", aligned)
-        self.run("extract", *train, aligned, "-o", self.table, "--reordering-table", reordering)
+        self.run("extract", *train, aligned, "-o", self.table, "--reordering-out", reordering)
         self.run("lm", train[1], "--order", "3", "-o", lm)
         self.run("moses-ini", "--table", self.table, "--reordering-table", reordering, "--lm", lm, "-o", self.ini)
 

@@ -67,13 +67,13 @@ def test_how_a_table_is_cut(bench, system, options):
 @pytest.mark.parametrize(
     ("system", "given"),
     [
-        (PruningSystem("semantic", "", "size", 0.5), ["--scores"]),
+        (PruningSystem("semantic", "", "size", 0.5), ["--similarities"]),
         (PruningSystem("random", "", "size", 0.5, seed=3), ["--seed"]),
         (PruningSystem("count", "", "size", 0.5, protect_frequent=7), ["--protect-frequent"]),
         (PruningSystem("composition+count", "rank", "size", 0.5), ["--combine", "--moses-ini"]),
         (PruningSystem("top", "", "size", 0.5), ["--moses-ini"]),
         (PruningSystem("usage", "", "size", 0.5), ["--forced-pairs"]),
-        (PruningSystem("significance+semantic", "product", "size", 0.5), ["--combine", "--scores", "--corpus"]),
+        (PruningSystem("significance+semantic", "product", "size", 0.5), ["--combine", "--similarities", "--bitext"]),
     ],
 )
 def test_what_a_method_needs_is_given(bench, system, given):

@@ -208,8 +208,8 @@ def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, pl
     ticks = []
     record = tuned_run(lambda: lab, None, plan, 2, store, key, {"system": "a"}, ticks.append)
     assert sum(ticks) == 3 * 12 + 27
-    done = run_inside("tune", "--moses-ini", folder / "annotated.ini", "--source", folder / "dev.src",
-                      "-r", folder / "dev.trg", "--iterations", "3", "--seed", "2", "-q",
+    done = run_inside("tune", "--moses-ini", folder / "annotated.ini", "--dev", folder / "dev.src",
+                      folder / "dev.trg", "--iterations", "3", "--seed", "2", "-q",
                       "-o", folder / "tuned.ini")  # fmt: skip
     assert done.code == 0, done.err
     tuned = MosesModel.read(str(folder / "tuned.ini"))

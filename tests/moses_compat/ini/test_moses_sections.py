@@ -130,7 +130,7 @@ def test_commands_that_measure_refuse_what_they_would_measure_otherwise(model, s
     (model / "target").write_text(moses_settings.TEXT)
     files = ["--moses-ini", "measured.ini"]
     commands = [
-        ["tune", *files, "--source", "text", "-r", "target", "-o", "tuned.ini"],
+        ["tune", *files, "--dev", "text", "target", "-o", "tuned.ini"],
         ["force-decode", *files, "text", "target", "-o", "pairs"],
         ["prune", "table", *files, "--method", "count", "--max-bleu-loss", "0.5", "--dev", "text", "target", "-o", "p"],
     ]

@@ -86,7 +86,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("options", "flags"), OPTIONS, ids=str)
 def test_tune_is_the_command(folder, tmp_path, options, flags):
     ini, source, target, out = (folder / "moses.ini", folder / "dev.src", folder / "dev.near", folder / "tuned.ini")
-    done("tune", "--moses-ini", ini, "--source", source, "--reference", target, "-o", out, *flags)
+    done("tune", "--moses-ini", ini, "--dev", source, target, "-o", out, *flags)
     by_hand = out.read_bytes()
     out.unlink()
     found = tune(ini, source, [target], out, **options)
