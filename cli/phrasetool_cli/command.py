@@ -217,10 +217,10 @@ def fitted_examples(text: str, width: int) -> str:
     """
     lines = []
     for line in split_lines(text):
-        if len(line) <= width or not line.lstrip().startswith("phrasetool "):
+        if len(line) <= width or not line.lstrip(" ").startswith("phrasetool "):
             lines.append(line)
             continue
-        current = line[: len(line) - len(line.lstrip())]
+        current = line[: len(line) - len(line.lstrip(" "))]
         indent = f"{current}    "
         for i, word in enumerate(_WORD.findall(line)):
             if len(current) + len(word) + 3 > width:

@@ -84,7 +84,9 @@ def test_lexicons(files):
         (["table.gz", "--to", "vmap", "-o", "source", "--evaluate", "source", "target"], 1, "the output is the input"),
         (["table.gz", "--to", "vmap", "--evaluate", "source", "words"], 1, "words: 6 lines, but source has 2"),
         (
-            ["table.gz", "--to", "vmap", "--similarity-columns", "5,6"], 1, "column 6 was asked for, but entries have 4 scores",
+            ["table.gz", "--to", "vmap", "--similarity-columns", "5,6"],
+            1,
+            "column 6 was asked for, but entries have 4 scores",
         ),
         (["table.gz", "--to", "vmap", "--target-vocab", "no"], 1, "no: cannot read the vocabulary: No such file"),
         (["no.gz", "--to", "vmap"], 1, "no.gz: No such file or directory"),

@@ -231,13 +231,13 @@ def test_lists_and_weights_that_do_not_fit_are_refused(lists):
 
 def test_references_of_other_sentences(lists):
     write(lists / "reversed.ref", b"".join(reversed(read(lists / "dev.ref").splitlines(keepends=True))))
-    dev = (*DEV[:5], "reversed.ref")
+    dev = (*DEV[:4], "reversed.ref")
     message = refusal(lists, *RERANK, *MODELS, *dev)
     assert "reversed.ref: its lines share no more words with what dev.nbest has for the lines of dev.src" in message
     assert "warning: reversed.ref" in run(lists, *RERANK, *MODELS, *dev, "-o", "forced", "--force").err
 
 
-@pytest.mark.parametrize("given", [(), DEV[:2], DEV[:4], (*DEV, "--weights", "dev.ref")])
+@pytest.mark.parametrize("given", [(), DEV[:2], DEV[2:], (*DEV, "--weights", "dev.ref")])
 def test_weights_or_a_development_set(lists, given):
     assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)
 
@@ -313,3 +313,11 @@ def test_the_seed_of_tuning(lists):
     assert {name: value[0] > 0 for name, value in other.items()} == {
         name: value[0] > 0 for name, value in first.items()
     }
+
+
+def test_the_development_set_may_still_be_given_in_the_former_way(lists):
+    former = (*DEV[:2], "--dev-source", "dev.src", "--dev-reference", "dev.ref")
+    found = run(lists, *RERANK, *MODELS, *former, "-o", "former")
+    assert found.err.startswith("hint: --dev-source and --dev-reference are now `--dev SOURCE TARGET`; the old form")
+    run(lists, *RERANK, *MODELS, *DEV, "-o", "present")
+    assert read(lists / "former") == read(lists / "present")

@@ -10,7 +10,7 @@ TEXT = """Usage: thing [OPTIONS] FILE
 
 First:
   --a N
-  --b TEXT     Second letter.
+  --b TEXT  Second letter.
 
 Second:
   --c TEXT
