@@ -15,8 +15,8 @@ from dataclasses import asdict
 import numpy as np
 
 from moses_compat.corpora.bitexts import read_parallel_texts
-from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.quality import measured
+from phrasetool.pair_classifier.model import PairClassifierModel
+from phrasetool.pair_classifier.quality import measure_pair_classifier
 from phrasetool.phrases import Phrases
 
 
@@ -54,9 +54,9 @@ def main():
     parser.add_argument("--target", required=True, help="their translations")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    model = ParallelModel.load(given.model)
+    model = PairClassifierModel.load(given.model)
     texts = read_parallel_texts(given.source, given.target)
-    found = measured(model, texts, given.seed, dropped_clauses)
+    found = measure_pair_classifier(model, texts, given.seed, dropped_clauses)
     print(json.dumps({"signature": model.signature, **asdict(found)}, indent=1))
 
 

@@ -32,10 +32,10 @@ from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
 from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.pair_classifier.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
-from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.quality import best_quality, probabilities_of
-from phrasetool.pair_classifier.settings import ParallelSettings
-from phrasetool.pair_classifier.training import train_parallel
+from phrasetool.pair_classifier.model import PairClassifierModel, probabilities_of
+from phrasetool.pair_classifier.quality import best_quality
+from phrasetool.pair_classifier.settings import PairClassifierSettings
+from phrasetool.pair_classifier.training import train_pair_classifier
 from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.train.text_pairs import TextPairs
@@ -146,7 +146,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
     options.setdefault("epochs", epochs)
     if tuned and options.get("layer") != "static":
         options["precision"] = precision
-    settings = ParallelSettings.from_options(options, encoder=encoder, tuned=tuned, seed=seed)
+    settings = PairClassifierSettings.from_options(options, encoder=encoder, tuned=tuned, seed=seed)
     train = texts(corpus, "train").up_to(settings.max_length)
     work = WORK / "parallel" / _stem(name, corpus, seed)
     work.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
         spent.write_text(str(time.process_time() - began))
 
     resume = (work / "model" / CHECKPOINT).is_file()
-    model = train_parallel(
+    model = train_pair_classifier(
         train,
         texts(corpus, "dev"),
         settings,
@@ -171,7 +171,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
     shutil.rmtree(work)
 
 
-def _scorer(model: ParallelModel) -> Scorer:
+def _scorer(model: PairClassifierModel) -> Scorer:
     return lambda pairs: probabilities_of(encoded_logits(model.classifier, pairs)[0], model.temperature)
 
 

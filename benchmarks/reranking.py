@@ -30,10 +30,10 @@ from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
 from phrasetool.translator.decoding import translate
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import target_table
-from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.training import train_neural
+from phrasetool.translator.settings import TranslatorSettings
+from phrasetool.translator.training import train_translator
 
 N_BEST = 100
 DIRECTIONS = ("forward", "backward")
@@ -53,7 +53,7 @@ def n_best(corpus: Corpus, work: Path, threads: str) -> dict[str, Path]:
     return lists
 
 
-def pairs_of(texts: Sequence[str], vocabularies: Sequence[Any] | None, settings: NeuralSettings) -> PhrasePairs:
+def pairs_of(texts: Sequence[str], vocabularies: Sequence[Any] | None, settings: TranslatorSettings) -> PhrasePairs:
     """A bitext as the trainer takes it."""
     read = [read_texts(path) for path in texts]
     known = vocabularies or [
@@ -66,11 +66,13 @@ def pairs_of(texts: Sequence[str], vocabularies: Sequence[Any] | None, settings:
     return PhrasePairs(source, target, np.ones(len(source), np.int64), known[0], known[1])
 
 
-def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, seed: int) -> tuple[Path, NeuralModel]:
+def model(
+    corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, seed: int
+) -> tuple[Path, TranslatorModel]:
     """A trained model; its folder, and the model."""
     folder = work / "models" / f"{loss}-{epochs}-{direction}-{seed}"
     if not (folder / "config.json").exists():
-        settings = NeuralSettings.from_options({**SETTINGS, "epochs": epochs}, loss=loss, seed=seed)
+        settings = TranslatorSettings.from_options({**SETTINGS, "epochs": epochs}, loss=loss, seed=seed)
         languages = (corpus.source, corpus.target)[:: 1 if direction == "forward" else -1]
         train = pairs_of([corpus.text("train", language) for language in languages], None, settings)
         words = train.source_vocabulary, train.target_vocabulary
@@ -81,12 +83,12 @@ def model(corpus: Corpus, work: Path, direction: str, epochs: int, loss: str, se
         table = target_table(words[1], known, "random", "mean", seed)
         began = time.process_time()
         begun = (folder / CHECKPOINT).exists()
-        train_neural(train, dev, table, settings, TrainingRun(folder, resume=begun, overwrite=not begun))
+        train_translator(train, dev, table, settings, TrainingRun(folder, resume=begun, overwrite=not begun))
         (folder / "seconds.json").write_text(json.dumps(round(time.process_time() - began)))
-    return folder, NeuralModel.load(folder)
+    return folder, TranslatorModel.load(folder)
 
 
-def own_bleu(corpus: Corpus, made: NeuralModel, part: str) -> float:
+def own_bleu(corpus: Corpus, made: TranslatorModel, part: str) -> float:
     """BLEU of the model's own greedy translations."""
     texts, symbols = read_texts(corpus.text(part, corpus.source))
     sources = in_vocabulary(texts, symbols.words, made.source_vocabulary)

@@ -21,8 +21,8 @@ from measuring import ROOT, report, turns
 from moses_compat.corpora.bitexts import read_sentence_pairs
 from phrasetool.phrases import FloatArray
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.training import NeuralTrainer
+from phrasetool.translator.settings import TranslatorSettings
+from phrasetool.translator.training import TranslatorTrainer
 from phrasetool.vocabulary import Vocabulary
 
 SIZES = (6_000, 12_500, 25_000, 50_000)
@@ -53,8 +53,8 @@ def corpus(size: int) -> PhrasePairs:
 
 def steps(pairs: PhrasePairs, table: FloatArray, loss: str, options: dict[str, Any]) -> Iterator[Any]:
     """Training whose epochs are the steps that are timed."""
-    settings = NeuralSettings(loss=loss, loss_options=options, epochs=10_000)
-    return NeuralTrainer(pairs, None, table, settings).run()
+    settings = TranslatorSettings(loss=loss, loss_options=options, epochs=10_000)
+    return TranslatorTrainer(pairs, None, table, settings).run()
 
 
 def main() -> None:

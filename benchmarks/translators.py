@@ -37,11 +37,11 @@ from phrasetool.smt.evaluation.bootstrap import sentence_statistics
 from phrasetool.train.checkpoint import CHECKPOINT
 from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.decoding import translate, without_repetitions, written
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.decoding import remove_repetitions, replace_unknown_words, translate
+from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets, target_table
-from phrasetool.translator.settings import NeuralSettings
-from phrasetool.translator.training import NeuralReport, train_neural
+from phrasetool.translator.settings import TranslatorSettings
+from phrasetool.translator.training import TranslatorReport, train_translator
 
 RUNS = StoredStudy("translators")
 DATA = ROOT.parent / "shared" / "data"
@@ -72,7 +72,7 @@ def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray
     folder = DATA / corpus
     train = [str(folder / f"train.{side}.gz") for side in (source, target)]
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(*train)
-    settings = NeuralSettings()
+    settings = TranslatorSettings()
     vocabularies = [
         frequent_words(side, symbols.words, settings.min_count, settings.vocabulary_size)
         for side, symbols in ((sources, source_symbols), (targets, target_symbols))
@@ -111,14 +111,14 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     pairs, development, known = texts(corpus)
     own = {key: value for key, value in options.items() if key in _OF_SETTINGS}
     loss_options = {key: value for key, value in options.items() if key not in own}
-    settings = NeuralSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **own)
+    settings = TranslatorSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **own)
     vocabulary = pairs.target_vocabulary
     table = target_table(vocabulary, _unescaped(vocabulary.words, known), settings.centring, "mean", 1)
-    log: list[NeuralReport] = []
+    log: list[TranslatorReport] = []
     began = time.process_time()
     folder = WORK / "translators" / name
     begun = (folder / CHECKPOINT).exists()
-    model = train_neural(
+    model = train_translator(
         pairs,
         development,
         table,
@@ -187,20 +187,20 @@ def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[st
     return PhrasePairs(*sides, np.ones(len(sources), np.int64), *vocabularies), sources, references
 
 
-def translated(model: NeuralModel, corpus: str, test: str) -> tuple[Any, float]:
+def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, float]:
     """BLEU statistics of greedy translations, and BLEU without words that repeat the one before."""
     pairs, sources, references = ids(corpus, test)
     found = translate(model.network, pairs.sources, model.temperature)
     lines = [
-        written(translation, model.target_vocabulary.words, source, {})
+        replace_unknown_words(translation, model.target_vocabulary.words, source, {})
         for translation, source in zip(found, sources, strict=True)
     ]
     texts_ = [b" ".join(words).decode("utf-8", "replace") for words in lines]
-    fewer = [b" ".join(without_repetitions(words)).decode("utf-8", "replace") for words in lines]
+    fewer = [b" ".join(remove_repetitions(words)).decode("utf-8", "replace") for words in lines]
     return sentence_statistics(texts_, references), bleu(sentence_statistics(fewer, references))
 
 
-def teacher_forced(model: NeuralModel, corpus: str) -> dict[str, float]:
+def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
     """Table 2, with the words before those of the reference; of the first test set."""
     pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
     rows = []
@@ -213,7 +213,7 @@ def teacher_forced(model: NeuralModel, corpus: str) -> dict[str, float]:
     return _table_2(torch.cat(rows))
 
 
-def free_running(model: NeuralModel, corpus: str) -> dict[str, float]:
+def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
     """Table 2, with the words before those of the translation: predictions beside the reference's word there."""
     network = model.network
     pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
@@ -231,7 +231,7 @@ def free_running(model: NeuralModel, corpus: str) -> dict[str, float]:
     return _table_2(torch.cat(rows))
 
 
-def _compared(model: NeuralModel, predicted: Any, wanted: Any) -> Any:
+def _compared(model: TranslatorModel, predicted: Any, wanted: Any) -> Any:
     """Cosine with the nearest vector, with the target's, and how many are nearer than it; shape (T, 3)."""
     network = model.network
     if model.architecture.continuous:

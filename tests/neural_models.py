@@ -3,12 +3,12 @@
 import numpy as np
 
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.model import NeuralModel
-from phrasetool.translator.network import NeuralTranslator
-from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.translator.model import TranslatorModel
+from phrasetool.translator.network import TranslatorNetwork
+from phrasetool.translator.settings import TranslatorArchitecture
 from phrasetool.vocabulary import Vocabulary
 
-ARCHITECTURE = NeuralArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
+ARCHITECTURE = TranslatorArchitecture("gru", 8, 8, 1, False, 2, 8, 6, "softmax")
 
 
 def random_translator(source_words, target_words, seed=1, architecture=ARCHITECTURE):
@@ -16,7 +16,7 @@ def random_translator(source_words, target_words, seed=1, architecture=ARCHITECT
     rng = np.random.default_rng(seed)
     targets = rng.normal(size=(target_words + 1, architecture.dimension)).astype(np.float32)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    made = NeuralTranslator(architecture, source_words, targets, seed)
+    made = TranslatorNetwork(architecture, source_words, targets, seed)
     for parameter in made.parameters():
         parameter.data *= 8
     return made.eval()
@@ -26,7 +26,7 @@ def random_model(source_words, target_words, seed=1):
     """A model of vocabularies of words, `<unk>` added."""
     vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
     network = random_translator(*map(len, vocabularies), seed)
-    return NeuralModel(*vocabularies, ARCHITECTURE, network.arrays(), 1.0, {"loss": "cross-entropy"})
+    return TranslatorModel(*vocabularies, ARCHITECTURE, network.arrays(), 1.0, {"loss": "cross-entropy"})
 
 
 def learnt_model(source_words, target_words, sentences, folder):
@@ -40,17 +40,17 @@ def learnt_model(source_words, target_words, sentences, folder):
     from phrasetool.phrases import Phrases
     from phrasetool.train.data import PhrasePairs
     from phrasetool.translator.network import target_table
-    from phrasetool.translator.settings import NeuralSettings
-    from phrasetool.translator.training import train_neural
+    from phrasetool.translator.settings import TranslatorSettings
+    from phrasetool.translator.training import train_translator
 
     vocabularies = [Vocabulary([b"<unk>", *words]) for words in (source_words, target_words)]
     ids = Phrases.from_lists([[word + 1 for word in sentence] for sentence in sentences])
     pairs = PhrasePairs(ids, ids, np.ones(len(ids), np.int64), *vocabularies)
-    settings = NeuralSettings(
+    settings = TranslatorSettings(
         loss="cross-entropy", dimension=32, units=32, word_units=32, epochs=12, batch_size=16, learning_rate=0.01
     )
     rng = np.random.default_rng(1)
     known = {word: rng.normal(size=32).astype(np.float32) for word in target_words}
-    return train_neural(
+    return train_translator(
         pairs, None, target_table(vocabularies[1], known, "random", "mean", 1), settings, TrainingRun(folder)
     )

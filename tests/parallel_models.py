@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from phrasetool.pair_classifier.inputs import WordSides, known_parts, random_vectors
-from phrasetool.pair_classifier.model import ParallelModel
-from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork
-from phrasetool.pair_classifier.settings import SiameseArchitecture
+from phrasetool.pair_classifier.model import PairClassifierModel
+from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork
+from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import Phrases
 from phrasetool.train.run import TrainingRun
 from phrasetool.train.text_pairs import TextPairs
@@ -41,7 +41,7 @@ def toy_lines(count, seed=1):
 
 def random_classifier(seed=1, **changes):
     """An untrained classifier of the toy language, with parameters large enough for what it says to differ."""
-    architecture = SiameseArchitecture(**{**SMALL, **changes})
+    architecture = PairClassifierArchitecture(**{**SMALL, **changes})
     vocabularies = [Vocabulary([b"<unk>", *words[:16]]) for words in WORDS]
     parts = [known_parts(words, architecture.characters, 1000) for words in WORDS]
     rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def random_classifier(seed=1, **changes):
         for name, known in zip(names, [*vocabularies, *parts], strict=True)
     }
     inputs = WordSides(tuple(vocabularies), tuple(parts), architecture.characters, arrays)
-    classifier = SiameseClassifier(inputs, SiameseNetwork(architecture, seed)).eval()
+    classifier = PairClassifier(inputs, SiameseNetwork(architecture, seed)).eval()
     return classifier, [*vocabularies, *parts]
 
 
@@ -59,7 +59,9 @@ def random_parallel_model(seed=1, **changes):
     """The same as a model."""
     classifier, vocabularies = random_classifier(seed, **changes)
     thresholds = {"half": 0.5, "best": 0.4}
-    return ParallelModel(vocabularies, classifier.network.architecture, classifier.arrays(), 1.5, thresholds, {"a": 1})
+    return PairClassifierModel(
+        vocabularies, classifier.network.architecture, classifier.arrays(), 1.5, thresholds, {"a": 1}
+    )
 
 
 def bert_folder(folder, **changes):
@@ -92,9 +94,9 @@ def bert_folder(folder, **changes):
 
 def trained_folder(folder):
     """A classifier of the toy language that was trained for seconds."""
-    from phrasetool.pair_classifier.settings import ParallelSettings
-    from phrasetool.pair_classifier.training import train_parallel
+    from phrasetool.pair_classifier.settings import PairClassifierSettings
+    from phrasetool.pair_classifier.training import train_pair_classifier
 
-    settings = ParallelSettings.from_options({**FAST, "epochs": 6, "max_length": 20})
-    train_parallel(toy_pairs(800), toy_pairs(100, 2), settings, TrainingRun(folder))
+    settings = PairClassifierSettings.from_options({**FAST, "epochs": 6, "max_length": 20})
+    train_pair_classifier(toy_pairs(800), toy_pairs(100, 2), settings, TrainingRun(folder))
     return folder

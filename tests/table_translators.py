@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from phrasetool.translator.model import NeuralModel
-from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.translator.model import TranslatorModel
+from phrasetool.translator.settings import TranslatorArchitecture
 from phrasetool.vocabulary import Vocabulary
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 
@@ -12,13 +12,13 @@ from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 def translator(source_words=SOURCE_WORDS, target_words=TARGET_WORDS, cell="gru", output="vectors", seed=1):
     """A translator between the words of the tests' tables."""
     network = pytest.importorskip("phrasetool.translator.network")
-    architecture = NeuralArchitecture(cell, 6, 8, 1, False, 2, 7, 5, output)
+    architecture = TranslatorArchitecture(cell, 6, 8, 1, False, 2, 7, 5, output)
     rng = np.random.default_rng(seed)
     targets = rng.normal(size=(len(target_words) + 1, 5)).astype(np.float32)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    arrays = network.NeuralTranslator(architecture, len(source_words), targets, seed).arrays()
+    arrays = network.TranslatorNetwork(architecture, len(source_words), targets, seed).arrays()
     arrays = {name: array if name == "targets" else array * 4 for name, array in arrays.items()}
-    return NeuralModel(Vocabulary(source_words), Vocabulary(target_words), architecture, arrays, 0.2)
+    return TranslatorModel(Vocabulary(source_words), Vocabulary(target_words), architecture, arrays, 0.2)
 
 
 def backward_translator(**options):

@@ -16,7 +16,7 @@ from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.tuning.reranking import first_lines
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import NOBODY, Watch, refuse
 
@@ -89,7 +89,7 @@ class DirectedModel:
         backward: whether it reads hypotheses and writes sources.
     """
 
-    model: NeuralModel
+    model: TranslatorModel
     folder: str
     backward: bool
 
@@ -133,7 +133,7 @@ def load_directed(
         ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
             swapped.
     """
-    model = NeuralModel.load(folder)
+    model = TranslatorModel.load(folder)
     if not len(text.sentences.words):
         raise DataError(text.name, "has no words; expected the text that the list translates")
     first = found.words.select(first_lines_with_words(found))

@@ -93,14 +93,14 @@ def model_source(
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
     # Imported here, as only those who have such a model need the modules.
     if is_translator(check.folder):
-        from phrasetool.translator.model import NeuralModel
+        from phrasetool.translator.model import TranslatorModel
 
-        return NeuralScores(NeuralModel.load(check.folder), check, reading, threads, folder)
+        return NeuralScores(TranslatorModel.load(check.folder), check, reading, threads, folder)
     if is_classifier(check.folder):
         from moses_compat.measures.neural.parallel_scores import ParallelScores
-        from phrasetool.pair_classifier.model import ParallelModel
+        from phrasetool.pair_classifier.model import PairClassifierModel
 
-        return ParallelScores(ParallelModel.load(check.folder), check, threads, folder)
+        return ParallelScores(PairClassifierModel.load(check.folder), check, threads, folder)
     if is_syntax(check.folder):
         from moses_compat.measures.neural.syntax_scores import SyntaxScores
         from phrasetool.syntax.model import SyntaxModel

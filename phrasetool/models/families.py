@@ -31,11 +31,11 @@ _ALL = (
         "phrases", "Train encoders of phrases of two languages on phrase pairs.",
     ),
     ModelFamily(
-        "continuous", "a translator", "phrasetool.translator.model:NeuralModel",
+        "continuous", "a translator", "phrasetool.translator.model:TranslatorModel",
         "translator", "Train a neural translator on a bitext or on phrase pairs.",
     ),
     ModelFamily(
-        "parallel", "a classifier of sentence pairs", "phrasetool.pair_classifier.model:ParallelModel",
+        "parallel", "a classifier of sentence pairs", "phrasetool.pair_classifier.model:PairClassifierModel",
         "classifier", "Train a classifier of parallel sentence pairs.",
     ),
     ModelFamily(

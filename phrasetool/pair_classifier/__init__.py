@@ -4,5 +4,6 @@
 of an external encoder, into vectors, which `network` compares; `labelled_pairs` makes wrong pairs to learn from,
 `training` trains, `quality` measures, and `model` saves and loads; `bitext_scores` serves `filter-bitext` and `mine`.
 
-Public objects: `ParallelSettings`, `ParallelModel`, `train_parallel`, `measured`, `ClassifierJudge`, `load_pair_model`.
+Public objects: `PairClassifierSettings`, `PairClassifierModel`, `train_pair_classifier`, `measure_pair_classifier`,
+`ClassifierScorer`, `load_pair_model`.
 """

@@ -1,6 +1,6 @@
 """Score the sentence pairs of a bitext, and encode sentences to mine, with a classifier or an external encoder.
 
-`filter-bitext` scores the given pairs (`PairJudge`): the probability of a classifier, or the cosine of an encoder.
+`filter-bitext` scores the given pairs (`PairScorer`): the probability of a classifier, or the cosine of an encoder.
 `mine` searches for pairs by vectors of both languages in one space (`PairEncoder`), and classifies those that it found
 (`ClassifiedPairs`).
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
 from phrasetool.sentences import read_words, sentence_lengths
 from phrasetool.text_encoders.loading import find_text_encoder
@@ -35,7 +35,7 @@ _ENCODED_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Judgements:
+class PairScores:
     """What is said of N pairs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Judgements:
     blind: FloatArray | None = None
 
 
-class PairJudge(Protocol):
+class PairScorer(Protocol):
     """Says something of pairs.
 
     Attributes:
@@ -60,11 +60,11 @@ class PairJudge(Protocol):
     longest: int | None
     columns: int
 
-    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Judgements:
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
         """Of N pairs; words between spaces, Moses' escapes as they are written."""
 
 
-class ClassifierJudge:
+class ClassifierScorer:
     """The probability that a pair is parallel.
 
     Args:
@@ -73,10 +73,10 @@ class ClassifierJudge:
             mean over these lengths.  None: they are not asked for.
 
     Attributes:
-        signature, longest, columns: see `PairJudge`.
+        signature, longest, columns: see `PairScorer`.
     """
 
-    def __init__(self, model: ParallelModel, lengths: tuple[Int64Array, Int64Array] | None = None) -> None:
+    def __init__(self, model: PairClassifierModel, lengths: tuple[Int64Array, Int64Array] | None = None) -> None:
         self._model, self._lengths = model, lengths
         self.longest: int | None = model.architecture.longest
         blind = "" if lengths is None else f"|lengths:{lengths[0].tolist()},{lengths[1].tolist()}"
@@ -85,8 +85,8 @@ class ClassifierJudge:
         # Made here: threads share it.
         _ = model.classifier
 
-    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Judgements:
-        """See `PairJudge`."""
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
+        """See `PairScorer`."""
         (first, first_words), (second, second_words) = read_words(sources), read_words(targets)
         vectors = (
             self._model.encode_texts(first, first_words, "source"),
@@ -100,16 +100,16 @@ class ClassifierJudge:
         scores = probabilities(first.lengths, second.lengths).astype(np.float32)
         scores[silent] = np.nan
         if self._lengths is None:
-            return Judgements(scores)
+            return PairScores(scores)
         total = np.zeros(len(scores))
         for lengths in zip(*self._lengths, strict=True):
             total += probabilities(*(np.full(len(scores), length, np.int64) for length in lengths))
         blind = (total / len(self._lengths[0])).astype(np.float32)
         blind[silent] = np.nan
-        return Judgements(scores, blind)
+        return PairScores(scores, blind)
 
 
-class CrossJudge:
+class CrossScorer:
     """Two classifiers, each of which judges the pairs that the other one was trained on.
 
     A classifier that judges its own training pairs knows the wrong ones by heart.
@@ -118,22 +118,22 @@ class CrossJudge:
         judges: of the pairs in even places and of those in odd places, counted from 0; both give as many scores.
 
     Attributes:
-        signature, longest, columns: see `PairJudge`.
+        signature, longest, columns: see `PairScorer`.
     """
 
-    def __init__(self, judges: tuple[ClassifierJudge, ClassifierJudge]) -> None:
+    def __init__(self, judges: tuple[ClassifierScorer, ClassifierScorer]) -> None:
         self._judges = judges
         self.signature = "+".join(judge.signature for judge in judges)
         self.longest = judges[0].longest
         self.columns = judges[0].columns
 
-    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Judgements:
-        """See `PairJudge`; the first pair is in an even place."""
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
+        """See `PairScorer`; the first pair is in an even place."""
         parts = [judge(sources[place::2], targets[place::2]) for place, judge in enumerate(self._judges)]
         scores = _alternating(parts[0].scores, parts[1].scores)
         if parts[0].blind is None or parts[1].blind is None:
-            return Judgements(scores)
-        return Judgements(scores, _alternating(parts[0].blind, parts[1].blind))
+            return PairScores(scores)
+        return PairScores(scores, _alternating(parts[0].blind, parts[1].blind))
 
 
 def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:
@@ -142,7 +142,7 @@ def _alternating(even: FloatArray, odd: FloatArray) -> FloatArray:
     return both
 
 
-class EncoderJudge:
+class EncoderScorer:
     """The cosine of the vectors of both sides.
 
     Args:
@@ -152,7 +152,7 @@ class EncoderJudge:
         signature: of encoders and `ready`.
 
     Attributes:
-        signature, longest, columns: see `PairJudge`.
+        signature, longest, columns: see `PairScorer`.
 
     Raises:
         ModelError: the encoders are not of one dimension.
@@ -169,8 +169,8 @@ class EncoderJudge:
         self.signature, self.columns = signature, 1
         self._lock = threading.Lock()
 
-    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> Judgements:
-        """See `PairJudge`.
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
+        """See `PairScorer`.
 
         Raises:
             UnicodeDecodeError: a sentence is not UTF-8.
@@ -178,7 +178,7 @@ class EncoderJudge:
         first, second = (self._vectors(lines, side) for lines, side in zip((sources, targets), SIDES, strict=True))
         cosines = np.einsum("ij,ij->i", first, second).astype(np.float32)
         cosines[~(first.any(1) & second.any(1))] = np.nan
-        return Judgements(np.clip(cosines, -1, 1))
+        return PairScores(np.clip(cosines, -1, 1))
 
     def _vectors(self, lines: Sequence[bytes], side: Side) -> FloatArray:
         which = SIDES.index(side)

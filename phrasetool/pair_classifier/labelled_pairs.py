@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.pair_classifier.inputs import SOURCE, TARGET
-from phrasetool.pair_classifier.network import SiameseClassifier
+from phrasetool.pair_classifier.network import PairClassifier
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask, Phrases
 from phrasetool.train.text_pairs import TextPairs
 from phrasetool.unique_phrases import number_distinct
@@ -212,7 +212,7 @@ def _labelled(texts: TextPairs, targets: Phrases, rows: Int64Array, columns: Int
 
 
 def encoded_logits(
-    classifier: SiameseClassifier, pairs: LabelledPairs, sources: FloatArray | None = None
+    classifier: PairClassifier, pairs: LabelledPairs, sources: FloatArray | None = None
 ) -> tuple[DoubleArray, FloatArray]:
     """The logits of labelled pairs, shape (K,), and the vectors of the sources, for pairs of the same sources.
 

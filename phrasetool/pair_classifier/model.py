@@ -14,15 +14,15 @@ import numpy.typing as npt
 from phrasetool.errors import ModelError
 from phrasetool.models.fit import ModelFit, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
-from phrasetool.pair_classifier.settings import SiameseArchitecture
+from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.sentences import read_words, sentence_lengths
 from phrasetool.text_encoders.text_encoder import SIDES, Side
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
-    from phrasetool.pair_classifier.network import SearchVectors, SiameseClassifier
-    from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+    from phrasetool.pair_classifier.network import PairClassifier, SearchVectors
+    from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 
 
 # Of models that read words: what words are known, and what parts of words.
@@ -33,13 +33,13 @@ ENCODER = "encoder"
 SEARCH_VECTORS = "search.units"
 
 
-class ParallelModel(SavedModel):
+class PairClassifierModel(SavedModel):
     """What is known of words, and the arrays of a classifier.
 
     Args:
         vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
         architecture: which classifier, and its dimensions.
-        arrays: float32, see `SiameseClassifier.arrays`; and perhaps `SEARCH_VECTORS`, see `SearchVectors`.
+        arrays: float32, see `PairClassifier.arrays`; and perhaps `SEARCH_VECTORS`, see `SearchVectors`.
         temperature: its logits are divided by this to be calibrated.
         thresholds: probability from which on a pair is called parallel: `half`, and `best` on the development set.
         training: how it was trained, kept in `config.json`.
@@ -55,12 +55,12 @@ class ParallelModel(SavedModel):
     def __init__(
         self,
         vocabularies: Sequence[Vocabulary],
-        architecture: SiameseArchitecture,
+        architecture: PairClassifierArchitecture,
         arrays: Mapping[str, npt.NDArray[Any]],
         temperature: float,
         thresholds: Mapping[str, float],
         training: Mapping[str, Any] | None = None,
-        encoder: FolderInputs | None = None,
+        encoder: PretrainedInputs | None = None,
     ) -> None:
         self.vocabularies, self.architecture, self.encoder = list(vocabularies), architecture, encoder
         self.arrays = dict(arrays)
@@ -79,25 +79,25 @@ class ParallelModel(SavedModel):
         self.training = dict(training or {})
 
     @cached_property
-    def classifier(self) -> SiameseClassifier:
+    def classifier(self) -> PairClassifier:
         """The network and what it reads, on the CPU, not in training.
 
         Raises:
             ModelError: the arrays do not fit the architecture.
         """
         from phrasetool.pair_classifier.inputs import WordSides
-        from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork, input_arrays, network_arrays
+        from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork, input_arrays, network_arrays
 
         try:
             network = SiameseNetwork.from_arrays(self.architecture, network_arrays(self.arrays))
         except RuntimeError as error:
             raise ModelError(f"the weights do not fit the architecture ({error})") from error
         if self.encoder is not None:
-            return SiameseClassifier(self.encoder, network).eval()
+            return PairClassifier(self.encoder, network).eval()
         source, target, source_parts, target_parts = self.vocabularies
         characters = self.architecture.characters
         inputs = WordSides((source, target), (source_parts, target_parts), characters, input_arrays(self.arrays))
-        return SiameseClassifier(inputs, network).eval()
+        return PairClassifier(inputs, network).eval()
 
     @property
     def dimension(self) -> int:
@@ -172,9 +172,7 @@ class ParallelModel(SavedModel):
             Calibrated on the development set; 0 where nothing is known of a side.
         """
         logits = self.classifier.pair_logits(sources, source_lengths, targets, target_lengths)
-        with np.errstate(over="ignore"):
-            found: DoubleArray = 1 / (1 + np.exp(-logits / self.temperature))
-        return found
+        return probabilities_of(logits, self.temperature)
 
     def probabilities(self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]) -> DoubleArray:
         """How probable it is that N pairs of sentences are translations of each other, float64, shape (N,).
@@ -209,7 +207,9 @@ class ParallelModel(SavedModel):
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
-        head, arrays = repr((self.architecture, self.temperature)).encode(), dict(self.arrays)
+        # "PairClassifierArchitecture" was the name of the class when models were first saved.
+        sizes = ", ".join(f"{name}={value!r}" for name, value in asdict(self.architecture).items())
+        head, arrays = f"(PairClassifierArchitecture({sizes}), {self.temperature!r})".encode(), dict(self.arrays)
         if self.encoder is not None:
             arrays |= {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
             head += self.encoder.tokenizer_text
@@ -232,7 +232,7 @@ class ParallelModel(SavedModel):
     @classmethod
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
-    ) -> ParallelModel:
+    ) -> PairClassifierModel:
         """Build from what a folder holds.
 
         Raises:
@@ -240,24 +240,30 @@ class ParallelModel(SavedModel):
             KeyError, ValueError: weights are missing, or do not fit.
         """
         try:
-            architecture = SiameseArchitecture(**config["architecture"])
+            architecture = PairClassifierArchitecture(**config["architecture"])
             temperature = float(config["temperature"])
             thresholds = {str(name): float(value) for name, value in dict(config["thresholds"]).items()}
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         encoder, vocabularies = None, []
         if architecture.inputs == "folder":
-            from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+            from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 
-            encoder = FolderInputs(folder / ENCODER, architecture.layer, architecture.tuned)
+            encoder = PretrainedInputs(folder / ENCODER, architecture.layer, architecture.tuned)
         else:
             vocabularies = [Vocabulary.load(folder / file) for file in _VOCABULARIES]
         training = config.get("training", {})
         return cls(vocabularies, architecture, weights, temperature, thresholds, training, encoder)
 
 
+def probabilities_of(logits: DoubleArray, temperature: float = 1.0) -> DoubleArray:
+    """Return 1 / (1 + exp(-logit / temperature)), shape (N,)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-logits / temperature)))
+
+
 def fit_of_pairs(
-    model: ParallelModel, sources: Sequence[bytes], targets: Sequence[bytes], swapped: bool = False,
+    model: PairClassifierModel, sources: Sequence[bytes], targets: Sequence[bytes], swapped: bool = False,
     sentences: bool = True,
 ) -> ModelFit:  # fmt: skip
     """How well a classifier fits pairs, see `measure_fit`.
@@ -297,7 +303,7 @@ def _vocabulary(words: Sequence[bytes]) -> Vocabulary:
     return Vocabulary([UNKNOWN_WORD, *(word for word in words if word != UNKNOWN_WORD)])
 
 
-def _encode(model: ParallelModel, phrases: Phrases, vocabulary: Vocabulary, side: Side) -> FloatArray:
+def _encode(model: PairClassifierModel, phrases: Phrases, vocabulary: Vocabulary, side: Side) -> FloatArray:
     """The vectors of phrases in ids of a vocabulary; of its words those are looked up that are there."""
     used, places = np.unique(phrases.words, return_inverse=True)
     words = [vocabulary.words[number] for number in used.tolist()]

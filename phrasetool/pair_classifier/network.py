@@ -31,7 +31,7 @@ from torch.nn.utils.rnn import PackedSequence
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.layers import SeededDropout
 from phrasetool.pair_classifier.inputs import TokenInputs
-from phrasetool.pair_classifier.settings import SiameseArchitecture
+from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.unique_phrases import distinct_phrases
 
@@ -47,7 +47,7 @@ class LengthEmbedding(nn.Module):
         rng: draws the initial vectors.
     """
 
-    def __init__(self, architecture: SiameseArchitecture, rng: np.random.Generator) -> None:
+    def __init__(self, architecture: PairClassifierArchitecture, rng: np.random.Generator) -> None:
         super().__init__()
         self.way = architecture.length
         size = architecture.dimension if self.way == "add" else architecture.length_units
@@ -74,7 +74,7 @@ class SiameseNetwork(nn.Module):
     """
 
     def __init__(
-        self, architecture: SiameseArchitecture, seed: int = 1, dropout: float = 0.0, output_dropout: float = 0.0
+        self, architecture: PairClassifierArchitecture, seed: int = 1, dropout: float = 0.0, output_dropout: float = 0.0
     ) -> None:
         super().__init__()
         a = self.architecture = architecture
@@ -93,7 +93,7 @@ class SiameseNetwork(nn.Module):
         self.dropout, self.output_dropout = SeededDropout(dropout), SeededDropout(output_dropout)
 
     @classmethod
-    def from_arrays(cls, architecture: SiameseArchitecture, arrays: Mapping[str, FloatArray]) -> SiameseNetwork:
+    def from_arrays(cls, architecture: PairClassifierArchitecture, arrays: Mapping[str, FloatArray]) -> SiameseNetwork:
         """A trained network, not in training.
 
         Raises:
@@ -158,7 +158,7 @@ def packing(counts: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
 _SENTENCES, _PAIRS = 512, 4096
 
 
-class SiameseClassifier(nn.Module):
+class PairClassifier(nn.Module):
     """A classifier.
 
     Args:
@@ -240,12 +240,12 @@ class SiameseClassifier(nn.Module):
 
 
 def network_arrays(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Those of `SiameseClassifier.arrays` that are the network's, by its own names."""
+    """Those of `PairClassifier.arrays` that are the network's, by its own names."""
     return {name.removeprefix("network."): array for name, array in arrays.items() if name.startswith("network.")}
 
 
 def input_arrays(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Those of `SiameseClassifier.arrays` that are the inputs', by their own names."""
+    """Those of `PairClassifier.arrays` that are the inputs', by their own names."""
     return {name.removeprefix("inputs."): array for name, array in arrays.items() if name.startswith("inputs.")}
 
 

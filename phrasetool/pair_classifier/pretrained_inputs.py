@@ -27,7 +27,7 @@ from phrasetool.unique_phrases import distinct_phrases
 Pieces = tuple[list[int], list[int]]
 
 
-class KeptVectors:
+class CachedVectors:
     """Of the texts of one language.
 
     Texts of about one length are computed together, in groups that do not depend on when they are asked for: the last
@@ -92,7 +92,7 @@ def _writes_text(config: Any) -> bool:
     return only_writes or any(getattr(config, name, False) for name in ("is_encoder_decoder", "is_decoder"))
 
 
-class FolderInputs(nn.Module):
+class PretrainedInputs(nn.Module):
     """Pieces of both languages, by one tokenizer.
 
     Args:
@@ -134,9 +134,9 @@ class FolderInputs(nn.Module):
         self._pad = config.pad_token_id if isinstance(getattr(config, "pad_token_id", None), int) else 0
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         self._unknown = self._tokenizer.token_to_id(unknown) if unknown else None
-        self._kept: dict[int, KeptVectors] = {}
+        self._kept: dict[int, CachedVectors] = {}
 
-    def train(self, mode: bool = True) -> FolderInputs:
+    def train(self, mode: bool = True) -> PretrainedInputs:
         """Never: the encoder's own dropout would draw from numbers that no checkpoint holds."""
         return super().train(False)
 
@@ -164,7 +164,7 @@ class FolderInputs(nn.Module):
                 return self._read(pieces, device)
 
             most = _KEPT_BYTES // (4 * self.width)
-            self._kept[side] = KeptVectors(
+            self._kept[side] = CachedVectors(
                 texts, lexicon, lambda some: self._all_pieces(some, lexicon), read, _TOGETHER, most
             )
 

@@ -15,7 +15,7 @@ from phrasetool.pair_classifier.labelled_pairs import (
     encoded_logits,
     random_pairs,
 )
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel, probabilities_of
 from phrasetool.phrases import DoubleArray, FloatArray, Mask
 from phrasetool.ranking import area_under_curve
 from phrasetool.train.text_pairs import TextPairs
@@ -101,12 +101,6 @@ def calibrated_temperature(logits: DoubleArray, parallel: Mask) -> float:
     return float(candidates[len(candidates) // 2])
 
 
-def probabilities_of(logits: DoubleArray, temperature: float = 1.0) -> DoubleArray:
-    """1 / (1 + exp(-logit / temperature)), shape (N,)."""
-    with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-logits / temperature)))
-
-
 _NEGATIVES = 5
 # Rows of a table of cosines at a time.
 _ROWS = 512
@@ -137,8 +131,8 @@ class ClassifierMeasures:
     accuracy_at_1: float
 
 
-def measured(
-    model: ParallelModel, texts: TextPairs, seed: int, wrong: WrongTargets = containment_negatives
+def measure_pair_classifier(
+    model: PairClassifierModel, texts: TextPairs, seed: int, wrong: WrongTargets = containment_negatives
 ) -> ClassifierMeasures:
     """Measure a classifier.
 

@@ -23,7 +23,7 @@ LAYERS = ("static", "contextual")
 
 
 @dataclass(frozen=True)
-class SiameseArchitecture:
+class PairClassifierArchitecture:
     """Which classifier, and its dimensions.
 
     Attributes:
@@ -98,7 +98,7 @@ _PRESET_WISHES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class ParallelSettings(DeclaredSettings):
+class PairClassifierSettings(DeclaredSettings):
     """Everything that decides what training does.  Mao et al. (2021) have the values in brackets; the preset `paper`
     takes them, if nothing else is said.
 
@@ -107,8 +107,8 @@ class ParallelSettings(DeclaredSettings):
             or `hf:FOLDER`, the pieces of a BERT.
         tuned: the folder's vectors learn.
         preset: one of `PRESETS`; gives the sizes that are 0 here.
-        word_units, units, hidden: see `SiameseArchitecture` (512, 256, 256).
-        cell, layer, length, length_units, characters: see `SiameseArchitecture`.
+        word_units, units, hidden: see `PairClassifierArchitecture` (512, 256, 256).
+        cell, layer, length, length_units, characters: see `PairClassifierArchitecture`.
         parts: parts of words that are kept, the most frequent.
         hidden_words: share of words that training reads as unknown, by their parts alone.
         negatives: targets of others in the batch that each source is to be told from (5).
@@ -195,11 +195,11 @@ class ParallelSettings(DeclaredSettings):
         """Over the pairs, of the classifier and of the vectors that sentences are searched for by."""
         return self.epochs + (self.search_epochs if self.search_units else 0)
 
-    def architecture(self, width: int | None = None) -> SiameseArchitecture:
+    def architecture(self, width: int | None = None) -> PairClassifierArchitecture:
         """The classifier and its dimensions; width is that of a folder's vectors, which replaces w."""
         folder = self.folder is not None
         sizes = {**self.sizes, **({"word_units": width} if folder and width else {})}
-        return SiameseArchitecture(
+        return PairClassifierArchitecture(
             inputs="folder" if folder else "words", layer=self.layer, tuned=self.tuned and folder,
             characters=0 if folder else self.characters, cell=self.cell, length=self.length,
             length_units=self.length_units, longest=self.max_length, **sizes,

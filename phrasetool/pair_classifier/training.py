@@ -1,9 +1,9 @@
 """Train a classifier of sentence pairs and save it.
 
-`train_parallel` makes a classifier with initial values (`fresh_classifier`), trains it (`ParallelTrainer`), calibrates
-it, and trains the vectors that sentences are searched by (`SearchTrainer`).  Each sentence of a batch is encoded once;
-its wrong targets are those of others in the batch, and some that contain the right target or are a part of it.  On a
-CPU a seed fixes the weights for a given number of threads.
+`train_pair_classifier` makes a classifier with initial values (`fresh_classifier`), trains it
+(`PairClassifierTrainer`), calibrates it, and trains the vectors that sentences are searched by (`SearchTrainer`).  Each
+sentence of a batch is encoded once; its wrong targets are those of others in the batch, and some that contain the right
+target or are a part of it.  On a CPU a seed fixes the weights for a given number of threads.
 """
 
 from __future__ import annotations
@@ -32,25 +32,24 @@ from phrasetool.pair_classifier.labelled_pairs import (
     epoch_batches,
     random_pairs,
 )
-from phrasetool.pair_classifier.model import SEARCH_VECTORS, ParallelModel
-from phrasetool.pair_classifier.network import SiameseClassifier, SiameseNetwork, lexicon_units, sentence_units, summed
-from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+from phrasetool.pair_classifier.model import SEARCH_VECTORS, PairClassifierModel, probabilities_of
+from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork, lexicon_units, sentence_units, summed
+from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 from phrasetool.pair_classifier.quality import (
     best_quality,
     calibrated_temperature,
     calibration_error,
-    probabilities_of,
     quality_at,
 )
-from phrasetool.pair_classifier.settings import WORD2VEC, ParallelSettings, SiameseArchitecture
+from phrasetool.pair_classifier.settings import WORD2VEC, PairClassifierArchitecture, PairClassifierSettings
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
-from phrasetool.ranking import area_under_curve
+from phrasetool.ranking import CHANCE, area_under_curve
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.train.checks import DivergedError, StartError
-from phrasetool.train.data import fingerprint, text_parts
+from phrasetool.train.data import fingerprint
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import CHECKPOINT, TrainingRun
-from phrasetool.train.text_pairs import TextPairs, source_vocabulary, target_vocabulary
+from phrasetool.train.text_pairs import TextPairs
 from phrasetool.vocabulary import Vocabulary
 
 # Size of the components of word2vec's vectors, as that of random ones.
@@ -69,12 +68,12 @@ class FreshClassifier:
     """
 
     vocabularies: list[Vocabulary]
-    encoder: FolderInputs | None
-    architecture: SiameseArchitecture
-    classifier: SiameseClassifier
+    encoder: PretrainedInputs | None
+    architecture: PairClassifierArchitecture
+    classifier: PairClassifier
 
 
-def fresh_classifier(pairs: TextPairs, settings: ParallelSettings) -> FreshClassifier:
+def fresh_classifier(pairs: TextPairs, settings: PairClassifierSettings) -> FreshClassifier:
     """A classifier for the words, or with the encoder, that the settings name.
 
     Args:
@@ -84,23 +83,23 @@ def fresh_classifier(pairs: TextPairs, settings: ParallelSettings) -> FreshClass
     Raises:
         ModelError: the encoder's folder is refused; it says why.
     """
-    encoder: FolderInputs | None = None
+    encoder: PretrainedInputs | None = None
     vocabularies: list[Vocabulary] = []
     inputs: Any
     if settings.folder is not None:
-        inputs = encoder = FolderInputs(Path(settings.folder), settings.layer, settings.tuned, settings.precision)
+        inputs = encoder = PretrainedInputs(Path(settings.folder), settings.layer, settings.tuned, settings.precision)
         architecture = settings.architecture(encoder.width)
     else:
         architecture = settings.architecture()
         limits = settings.min_count, settings.vocabulary_size
-        words = source_vocabulary(pairs, *limits), target_vocabulary(pairs, *limits)
+        words = pairs.source_vocabulary(*limits), pairs.target_vocabulary(*limits)
         seen = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
         parts = [known_parts(_used(*side), settings.characters, settings.parts) for side in seen]
         vocabularies = [*words, *parts]
         arrays = _start(pairs, settings, vocabularies)
         inputs = WordSides(words, (parts[0], parts[1]), settings.characters, arrays, settings.hidden_words)
     network = SiameseNetwork(architecture, settings.seed, settings.dropout, settings.output_dropout)
-    return FreshClassifier(vocabularies, encoder, architecture, SiameseClassifier(inputs, network))
+    return FreshClassifier(vocabularies, encoder, architecture, PairClassifier(inputs, network))
 
 
 def _used(texts: Phrases, words: Any) -> list[bytes]:
@@ -108,7 +107,7 @@ def _used(texts: Phrases, words: Any) -> list[bytes]:
     return [words[i] for i in np.unique(texts.words)]
 
 
-def _start(pairs: TextPairs, settings: ParallelSettings, vocabularies: list[Vocabulary]) -> dict[str, FloatArray]:
+def _start(pairs: TextPairs, settings: PairClassifierSettings, vocabularies: list[Vocabulary]) -> dict[str, FloatArray]:
     """Vectors of words and parts to start from."""
     rng = np.random.default_rng([settings.seed, 5])
     units = settings.sizes["word_units"]
@@ -124,7 +123,7 @@ def _start(pairs: TextPairs, settings: ParallelSettings, vocabularies: list[Voca
     return found
 
 
-def parallel_loss(logits: Tensor, parallel: Tensor) -> Tensor:
+def label_loss(logits: Tensor, parallel: Tensor) -> Tensor:
     """Binary cross-entropy, the mean over K pairs: -log p of parallel ones, -log(1 - p) of others.
 
     Equation 8 of Mao et al. (2021) is misprinted; this is what it must mean.
@@ -136,7 +135,7 @@ def parallel_loss(logits: Tensor, parallel: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(logits, parallel)
 
 
-def contrast_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
+def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
     """In-batch cross-entropy of cosines, the mean of both directions.
 
     A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
@@ -162,7 +161,7 @@ _NEGATIVES = 5
 
 
 @dataclass(frozen=True)
-class ParallelReport:
+class PairClassifierReport:
     """One line of `training.jsonl`.
 
     Attributes:
@@ -189,7 +188,7 @@ class ParallelReport:
     updates: int
 
 
-def _parameter_groups(classifier: SiameseClassifier, settings: ParallelSettings) -> list[dict[str, Any]]:
+def _parameter_groups(classifier: PairClassifier, settings: PairClassifierSettings) -> list[dict[str, Any]]:
     """What learns, by its step size."""
     layers = classifier.inputs.layers()
     slow = {id(parameter) for parameter in layers}
@@ -198,7 +197,7 @@ def _parameter_groups(classifier: SiameseClassifier, settings: ParallelSettings)
     return [{"params": params, "lr": rate} for params, rate in rates if params]
 
 
-class ParallelTrainer(EpochTrainer[ParallelReport]):
+class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
     """Trains a classifier.
 
     Args:
@@ -210,7 +209,7 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
     """
 
     def __init__(
-        self, pairs: TextPairs, development: TextPairs, classifier: SiameseClassifier, settings: ParallelSettings,
+        self, pairs: TextPairs, development: TextPairs, classifier: PairClassifier, settings: PairClassifierSettings,
         device: torch.device | None = None,
     ) -> None:  # fmt: skip
         self.pairs, self.settings = pairs, settings
@@ -239,7 +238,7 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
             tick(len(batch))
         return total / len(batches)
 
-    def kept(self) -> SiameseClassifier:
+    def kept(self) -> PairClassifier:
         """The classifier of the best epoch."""
         self.learnt.take_best()
         self.module.inputs.forget()
@@ -269,10 +268,10 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
         logits = module.network.logits(
             *self._chosen(first, sources.lengths, rows), *self._chosen(second, targets.lengths, columns)
         )
-        loss = parallel_loss(logits, (torch.arange(len(rows), device=logits.device) < len(batch)).to(logits.dtype))
+        loss = label_loss(logits, (torch.arange(len(rows), device=logits.device) < len(batch)).to(logits.dtype))
         if s.contrast:
             known = torch.from_numpy(translations).to(logits.device)
-            loss = loss + s.contrast * contrast_loss(first, second[: len(batch)], known, s.contrast_temperature)
+            loss = loss + s.contrast * contrastive_loss(first, second[: len(batch)], known, s.contrast_temperature)
         return loss
 
     def _vectors(self, sources: Phrases, targets: Phrases) -> tuple[Tensor, Tensor]:
@@ -287,7 +286,7 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
         device = vectors.device
         return vectors.index_select(0, torch.from_numpy(rows).to(device)), torch.from_numpy(lengths[rows]).to(device)
 
-    def _report(self, loss: float) -> ParallelReport:
+    def _report(self, loss: float) -> PairClassifierReport:
         """What the classifier is worth after an epoch."""
         self.module.eval()
         logits, sources = encoded_logits(self.module, self.random)
@@ -299,7 +298,7 @@ class ParallelTrainer(EpochTrainer[ParallelReport]):
         finite = np.isfinite(logits)
         losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
         loss_there = float(losses.sum() / max(len(losses), 1))
-        return ParallelReport(
+        return PairClassifierReport(
             self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
             quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found[parallel], found[~parallel]),
             self.updates_done,
@@ -350,7 +349,7 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         settings: their size, epochs and seed.
     """
 
-    def __init__(self, pairs: TextPairs, settings: ParallelSettings) -> None:
+    def __init__(self, pairs: TextPairs, settings: PairClassifierSettings) -> None:
         self._pairs = len(pairs)
         self._known = KnownTranslations(pairs.sources, pairs.targets)
         sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
@@ -391,7 +390,7 @@ class SearchTrainer(EpochTrainer[SearchReport]):
             summed(sentence_units(texts.select(batch), lexicon), self._table, sparse=True) @ self._map
             for texts, lexicon in self._sides
         )
-        loss = contrast_loss(sources, targets, torch.from_numpy(self._known.among(batch)), _SEARCH_TEMPERATURE)
+        loss = contrastive_loss(sources, targets, torch.from_numpy(self._known.among(batch)), _SEARCH_TEMPERATURE)
         self.learnt.step(loss)
         return float(loss.detach())
 
@@ -400,25 +399,23 @@ class SearchTrainer(EpochTrainer[SearchReport]):
         return {"train": StartError.of(float(np.log(min(_SEARCH_BATCH, self._pairs))))}
 
 
-# A parallel pair has the higher probability of it and another in half of all couples by chance.
-_CHANCE = 0.55
 # Within the model folder: the checkpoint of what is trained after the classifier, until the model is saved.
 _SEARCH = "search"
 
 
-def train_parallel(
+def train_pair_classifier(
     pairs: TextPairs,
     development: TextPairs,
-    settings: ParallelSettings,
+    settings: PairClassifierSettings,
     run: TrainingRun,
-) -> ParallelModel:
+) -> PairClassifierModel:
     """Train a classifier of sentence pairs and save it.
 
     Args:
         pairs: what to learn from; two different ones at least.
         development: decides which epoch is kept, the temperature and the threshold; two different pairs at least.
         settings: how.
-        run: where and how; examples are pairs, `ParallelSettings.passes` times all of them.
+        run: where and how; examples are pairs, `PairClassifierSettings.passes` times all of them.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; the checkpoint is missing, damaged, or of
@@ -437,17 +434,17 @@ def train_parallel(
     # A checkpoint with two moments of Adam and the best so far, and the one that takes its place; then the other one.
     run.check_space(2 * 4 * (4 * learnt + 3 * BUCKETS * settings.search_units))
     identity = {
-        "texts": [text_identity(pairs), text_identity(development)],
+        "texts": [pairs.fingerprint, development.fingerprint],
         "encoder's weights": _encoder_identity(fresh),
         "settings": settings.as_dict(),
     }
 
-    def start() -> ParallelTrainer:
-        return ParallelTrainer(pairs, development, fresh.classifier, settings, run.device)
+    def start() -> PairClassifierTrainer:
+        return PairClassifierTrainer(pairs, development, fresh.classifier, settings, run.device)
 
     trainer = train_epochs(run, identity, start)
     assert trainer.best is not None
-    if trainer.best["auc"] < _CHANCE:
+    if trainer.best["auc"] < CHANCE:
         message = (
             f"{run.folder}: the trained classifier is no better than chance: the area under its curve is "
             f"{trainer.best['auc']:.2f} on the development set, that of guessing is 0.50; train anew with more pairs, "
@@ -463,9 +460,13 @@ def train_parallel(
 
 
 def _learn_to_search(
-    model: ParallelModel, pairs: TextPairs, settings: ParallelSettings, identity: dict[str, Any], run: TrainingRun
+    model: PairClassifierModel,
+    pairs: TextPairs,
+    settings: PairClassifierSettings,
+    identity: dict[str, Any],
+    run: TrainingRun,
 ) -> None:
-    """Give a model vectors of units; see `train_parallel`."""
+    """Give a model vectors of units; see `train_pair_classifier`."""
     folder = run.folder / _SEARCH
     within = replace(run, folder=folder, resume=run.resume and (folder / CHECKPOINT).is_file())
     trainer = train_epochs(within, identity, lambda: SearchTrainer(pairs, settings))
@@ -477,7 +478,7 @@ def distinct_targets(texts: TextPairs) -> int:
     return len({target.tobytes() for target in texts.targets})
 
 
-def _finished(trainer: ParallelTrainer, fresh: FreshClassifier, training: dict[str, Any]) -> ParallelModel:
+def _finished(trainer: PairClassifierTrainer, fresh: FreshClassifier, training: dict[str, Any]) -> PairClassifierModel:
     """The best epoch's classifier with its temperature and its thresholds."""
     classifier = trainer.kept().to(torch.device("cpu"))
     logits, _ = encoded_logits(classifier, trainer.random)
@@ -496,14 +497,9 @@ def _finished(trainer: ParallelTrainer, fresh: FreshClassifier, training: dict[s
         },
     }  # fmt: skip
     thresholds = {"half": 0.5, "best": best.threshold}
-    return ParallelModel(
+    return PairClassifierModel(
         fresh.vocabularies, fresh.architecture, classifier.arrays(), temperature, thresholds, training, fresh.encoder
     )
-
-
-def text_identity(texts: TextPairs) -> str:
-    """Hexadecimal digits that differ when a text differs."""
-    return fingerprint(text_parts((texts.sources, texts.targets), (texts.source_words, texts.target_words)))
 
 
 def _encoder_identity(fresh: FreshClassifier) -> str:

@@ -1,4 +1,4 @@
-"""What a translator learns from: pairs of texts that are short enough, in ids of the words that it is to know."""
+"""Training pairs of texts: sentences and their translations, their vocabularies, and a held-out set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.train.data import PhrasePairs, frequent_words, held_out_groups, in_vocabulary
+from phrasetool.train.data import PhrasePairs, fingerprint, frequent_words, held_out_groups, in_vocabulary, text_parts
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
@@ -54,6 +54,31 @@ class TextPairs:
         targets = in_vocabulary(self.targets, self.target_words, target)
         return PhrasePairs(sources, targets, np.ones(len(self), np.int64), source, target)
 
+    def source_vocabulary(self, min_count: int, max_words: int) -> Vocabulary:
+        """Return the frequent source words, see `frequent_words`."""
+        return frequent_words(self.sources, self.source_words, min_count, max_words)
+
+    def target_vocabulary(self, min_count: int, max_words: int, known: Collection[bytes] | None = None) -> Vocabulary:
+        """Return the frequent target words that have a vector.
+
+        Args:
+            min_count: words seen less often are left out.
+            max_words: maximum number of words; 0 for all.
+            known: words with a vector; None for all.
+        """
+        frequent = frequent_words(self.targets, self.target_words, min_count, max_words)
+        if known is None:
+            return frequent
+        ids = [i for i, word in enumerate(frequent.words) if i == UNKNOWN or word in known]
+        counts = frequent.counts[ids]
+        counts[UNKNOWN] += frequent.counts.sum() - counts.sum()
+        return Vocabulary([frequent.words[i] for i in ids], counts.tolist())
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digits that differ when a text or a word differs."""
+        return fingerprint(text_parts((self.sources, self.targets), (self.source_words, self.target_words)))
+
 
 def held_out(pairs: TextPairs, seed: int) -> tuple[TextPairs, TextPairs]:
     """What to learn from, and a development set: all pairs of one source in twenty, at most 2,000 pairs.
@@ -70,28 +95,3 @@ def held_out(pairs: TextPairs, seed: int) -> tuple[TextPairs, TextPairs]:
         raise ValueError("all pairs have one source: none can be held out; name a development set")
     held = held_out_groups(numbers, np.random.default_rng(seed))
     return pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
-
-
-def source_vocabulary(pairs: TextPairs, min_count: int, most: int) -> Vocabulary:
-    """The source words seen often enough, see `frequent_words`."""
-    return frequent_words(pairs.sources, pairs.source_words, min_count, most)
-
-
-def target_vocabulary(
-    pairs: TextPairs, min_count: int, most: int, known: Collection[bytes] | None = None
-) -> Vocabulary:
-    """The target words seen often enough that have a vector.
-
-    Args:
-        pairs: in which they are counted.
-        min_count: words seen less often are left out.
-        most: how many to keep at most; 0 for all.
-        known: words with a vector; all if None.
-    """
-    kept = frequent_words(pairs.targets, pairs.target_words, min_count, most)
-    if known is None:
-        return kept
-    ids = [i for i, word in enumerate(kept.words) if i == UNKNOWN or word in known]
-    counts = kept.counts[ids]
-    counts[UNKNOWN] += kept.counts.sum() - counts.sum()
-    return Vocabulary([kept.words[i] for i in ids], counts.tolist())

@@ -4,5 +4,6 @@
 `training` trains it, `model` saves and loads it, and `decoding` translates and scores with a trained translator.
 `network`, `training` and `decoding` need torch.
 
-Public objects: `NeuralSettings`, `NeuralModel`, `train_neural`, `translate`, `n_best_translations`, `scores_of_pairs`.
+Public objects: `TranslatorSettings`, `TranslatorModel`, `train_translator`, `translate`,
+`n_best_translations`, `scores_of_pairs`.
 """

@@ -30,28 +30,28 @@ from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask, Phrases
 from phrasetool.pipeline import run
-from phrasetool.translator.network import NOTHING, NeuralTranslator, padded_targets
+from phrasetool.translator.network import NOTHING, TranslatorNetwork, padded_targets
 from phrasetool.unique_phrases import distinct_phrases, number_distinct
 from phrasetool.vocabulary import UNKNOWN
 
-# Sentences that are translated together; fewer are filled up.
+# Sentences that are translated together; a smaller batch is padded with copies.
 _AT_ONCE = 16
 
 
-def most_words(lengths: Int64Array) -> Int64Array:
-    """How many words a translation may have: twice those of the source and five more, at most `LONGEST`, for which
-    self-attention has places."""
+def max_output_lengths(lengths: Int64Array) -> Int64Array:
+    """Return maximum lengths of translations: twice the length of the source plus five, at most `LONGEST`, for which
+    self-attention has positions."""
     limits: Int64Array = np.minimum(2 * lengths + 5, LONGEST)
     return limits
 
 
-def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: float) -> Tensor:
-    """log p of every word and the end, shape (T, V + 1), of what was predicted, shape (T, d).
+def log_probabilities(module: TranslatorNetwork, predicted: Tensor, temperature: float) -> Tensor:
+    """Return log p of every word and the end, shape (T, V + 1), for predictions of shape (T, d).
 
     Args:
-        module: has the target vectors.
-        predicted: by its `predict` or `step`.
-        temperature: of the softmax over cosines; a softmax translator has 1.
+        module: network with the target vectors.
+        predicted: output of its `predict` or `step`.
+        temperature: temperature of the softmax over cosines; 1 for a softmax translator.
     """
     if module.architecture.continuous:
         logits = functional.normalize(predicted, dim=1) @ module.targets.T
@@ -61,12 +61,12 @@ def log_probabilities(module: NeuralTranslator, predicted: Tensor, temperature: 
 
 
 @dataclass(frozen=True)
-class NeuralTranslation:
+class TranslatedSentence:
     """A translated sentence.
 
     Attributes:
-        words: ids of target words, 0 where no word was near enough.
-        attended: for each, the source position with most attention.
+        words: ids of target words; 0, the unknown word, where its vector was the nearest.
+        attended: for each word, the source position with most attention.
         score: mean log probability of the words and the end.
     """
 
@@ -76,76 +76,76 @@ class NeuralTranslation:
 
     @property
     def log_probability(self) -> float:
-        """Of the words and the end together."""
+        """Sum of the log probabilities of the words and the end."""
         return self.score * (len(self.words) + 1)
 
 
 def translate(
-    module: NeuralTranslator,
+    module: TranslatorNetwork,
     sources: Phrases,
     temperature: float,
     beam: int = 1,
     candidates: Sequence[Int64Array] | None = None,
     threads: int = 1,
     tick: Callable[[int], None] = lambda sentences: None,
-) -> list[NeuralTranslation]:
-    """Translate N sentences; see `n_best_translations`, of which these are the best."""
-    found = n_best_translations(module, sources, temperature, 1, beam, candidates, threads, tick)
-    return [translations[0] for translations in found]
+) -> list[TranslatedSentence]:
+    """Return the best translation of each of N sentences; see `n_best_translations` for the arguments."""
+    best = n_best_translations(module, sources, temperature, 1, beam, candidates, threads, tick)
+    return [translations[0] for translations in best]
 
 
 def n_best_translations(
-    module: NeuralTranslator,
+    module: TranslatorNetwork,
     sources: Phrases,
     temperature: float,
-    most: int,
+    max_translations: int,
     beam: int,
     candidates: Sequence[Int64Array] | None = None,
     threads: int = 1,
     tick: Callable[[int], None] = lambda sentences: None,
-) -> list[list[NeuralTranslation]]:
-    """The best translations of N sentences that a beam finds, from the best on; for each sentence one at least.
+) -> list[list[TranslatedSentence]]:
+    """Return the best translations of N sentences that a beam finds, best first; at least one for each sentence.
 
     Args:
-        module: not in training.
-        sources: in ids of the source vocabulary, none without words.
+        module: network, not in training.
+        sources: N sentences with at least one word, in ids of the source vocabulary.
         temperature: see `log_probabilities`.
-        most: translations of a sentence; they differ in a word at least.
-        beam: hypotheses that are kept at a time; 1 is greedy.
-        candidates: for each sentence the ids of target words that it may use; all if None.
-        threads: batches at a time; each computes on one thread.  They change no translation.
-        tick: called with the number of sentences just done.
+        max_translations: maximum number of translations of a sentence; they differ in at least one word.
+        beam: number of hypotheses that are kept at a time; 1 is greedy search.
+        candidates: for each sentence, the ids of target words that it may use; None for all words.
+        threads: number of batches at a time; each computes on one thread.  Threads change no translation.
+        tick: called with the number of sentences just translated.
 
     Raises:
         LengthError: a sentence is too long.
     """
-    found: list[list[NeuralTranslation]] = [[] for _ in range(len(sources))]
+    translated: list[list[TranslatedSentence]] = [[] for _ in range(len(sources))]
 
-    def search(batch: Int64Array) -> list[list[NeuralTranslation]]:
-        # The first sentence stands where there are no more.
+    def search(batch: Int64Array) -> list[list[TranslatedSentence]]:
+        # Copies of the first sentence fill the batch.
         rows = np.concatenate([batch, np.full(_AT_ONCE - len(batch), batch[0])])
         allowed = None if candidates is None else _allowed(module, [candidates[i] for i in rows.tolist()])
         with one_torch_thread(), torch.no_grad():
-            return _Search(module, sources.select(rows), temperature, beam, allowed).run(most)
+            return _Search(module, sources.select(rows), temperature, beam, allowed).run(max_translations)
 
     batches = list(_length_batches(sources.lengths))
     with one_torch_thread(), ThreadPoolExecutor(threads) as pool:
         for batch, done in zip(batches, pool.map(search, batches), strict=True):
             for sentence, translations in zip(batch.tolist(), done, strict=False):
-                found[sentence] = translations
+                translated[sentence] = translations
             tick(len(batch))
-    return found
+    return translated
 
 
 def _length_batches(lengths: Int64Array) -> Iterator[Int64Array]:
-    """Every sentence once, some at a time, those of a batch equally long."""
+    """Yield batches of sentences of one length, so that every sentence is in one batch."""
     order = np.argsort(lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if len(order) else ():
         yield from (same[first : first + _AT_ONCE] for first in range(0, len(same), _AT_ONCE))
 
 
-def _allowed(module: NeuralTranslator, candidates: Sequence[Int64Array]) -> Tensor:
-    """Which words each of B sentences may use, and the end; bool, shape (B, V + 1)."""
+def _allowed(module: TranslatorNetwork, candidates: Sequence[Int64Array]) -> Tensor:
+    """Return a mask of the words that each of B sentences may use, and the end; bool, shape (B, V + 1)."""
     allowed = torch.zeros(len(candidates), module.end + 1, dtype=torch.bool, device=module.words.device)
     allowed[:, module.end] = True
     for row, ids in enumerate(candidates):
@@ -154,13 +154,13 @@ def _allowed(module: NeuralTranslator, candidates: Sequence[Int64Array]) -> Tens
 
 
 class _Search:
-    """The beams of B sentences; a beam's hypotheses stand in neighbouring rows."""
+    """Beam search for B sentences; the hypotheses of a beam are neighbouring rows."""
 
     def __init__(
-        self, module: NeuralTranslator, sources: Phrases, temperature: float, beam: int, allowed: Tensor | None
+        self, module: TranslatorNetwork, sources: Phrases, temperature: float, beam: int, allowed: Tensor | None
     ) -> None:
         self.module, self.temperature, self.beam = module, temperature, beam
-        self.limits = most_words(sources.lengths)
+        self.limits = max_output_lengths(sources.lengths)
         self.count = len(sources)
         device = module.words.device
         rows = torch.arange(self.count, device=device).repeat_interleave(beam)
@@ -168,27 +168,27 @@ class _Search:
         self.allowed = None if allowed is None else allowed[rows]
         self.state = module.begin(self.encoded, int(self.limits.max()) + 1)
         self.words = torch.full((len(rows),), NOTHING, device=device)
-        # Only the first hypothesis of each beam is there at first.
+        # Each beam starts with one hypothesis.
         self.scores = torch.full((self.count, beam), -float("inf"), device=device)
         self.scores[:, 0] = 0
         self.history: list[tuple[Tensor, Tensor, Tensor]] = []
         self.finished: list[list[tuple[float, int, int]]] = [[] for _ in range(self.count)]
 
-    def run(self, most: int) -> list[list[NeuralTranslation]]:
-        """Search to the end; the best of each sentence, so many at most."""
+    def run(self, max_translations: int) -> list[list[TranslatedSentence]]:
+        """Search until all hypotheses are finished; return at most this many translations of each sentence."""
         for step in range(int(self.limits.max()) + 1):
             if not self._advance(step):
                 break
-        return [self._best(sentence, most) for sentence in range(self.count)]
+        return [self._best(sentence, max_translations) for sentence in range(self.count)]
 
     def _advance(self, step: int) -> bool:
-        """One more word for every hypothesis; False when all are finished."""
+        """Extend every hypothesis by one word; return False when all are finished."""
         beam, size = self.beam, self.module.end + 1
         predicted, weights = self.module.step(self.encoded, self.state, self.words)
         logs = log_probabilities(self.module, predicted, self.temperature)
         if self.allowed is not None:
             logs = logs.masked_fill(~self.allowed, -float("inf"))
-        # At the longest, nothing but the end may come.
+        # At the maximum length, only the end is allowed.
         over = torch.from_numpy(np.repeat(self.limits <= step, beam)).to(logs.device)
         logs[over, : size - 1] = -float("inf")
         total = (self.scores.view(-1, 1) + logs).view(self.count, -1)
@@ -202,63 +202,65 @@ class _Search:
             score = float(best[sentence, rank]) / (step + 1)
             self.finished[sentence].append((score, step, sentence * beam + rank))
         self.scores = best.masked_fill(ended, -float("inf"))
-        full = torch.tensor([len(found) >= beam for found in self.finished], device=best.device)
+        full = torch.tensor([len(finished) >= beam for finished in self.finished], device=best.device)
         self.scores = self.scores.masked_fill(full[:, None], -float("inf"))
         self.words = words.flatten()
         if beam > 1:
             self.state = self.state.select(parents.flatten())
         return bool(self.scores.isfinite().any())
 
-    def _best(self, sentence: int, most: int) -> list[NeuralTranslation]:
-        """The best finished hypotheses."""
-        ranked = sorted(self.finished[sentence], key=lambda found: (-found[0], found[1], found[2]))
-        return [self._read_back(*found) for found in ranked[:most]]
+    def _best(self, sentence: int, max_translations: int) -> list[TranslatedSentence]:
+        """Return the best finished hypotheses of a sentence."""
+        ranked = sorted(self.finished[sentence], key=lambda hypothesis: (-hypothesis[0], *hypothesis[1:]))
+        return [self._read_back(*hypothesis) for hypothesis in ranked[:max_translations]]
 
-    def _read_back(self, score: float, step: int, row: int) -> NeuralTranslation:
-        """A hypothesis, from its end to its beginning."""
+    def _read_back(self, score: float, step: int, row: int) -> TranslatedSentence:
+        """Return the hypothesis that ends in a row of a step, by following its parents."""
         words, attended = [], []
         for parents, ids, places in reversed(self.history[: step + 1]):
             words.append(int(ids[row]))
             attended.append(int(places[row]))
             row = int(parents[row])
-        return NeuralTranslation(tuple(words[:0:-1]), tuple(attended[:0:-1]), score)
+        return TranslatedSentence(tuple(words[:0:-1]), tuple(attended[:0:-1]), score)
 
 
-def written(
-    translation: NeuralTranslation,
+def replace_unknown_words(
+    translation: TranslatedSentence,
     target_words: Sequence[bytes],
     source: Sequence[bytes],
     dictionary: dict[bytes, bytes],
 ) -> list[bytes]:
-    """The words of a translation; an unknown one is what a dictionary has for the source word most attended to, or it.
+    """Return the words of a translation.
+
+    An unknown word is replaced by the dictionary's translation of the source word with most attention, or by that word.
 
     Args:
-        translation: of the sentence.
-        target_words: of the target vocabulary.
-        source: the words of the source sentence as written.
+        translation: translation of the sentence.
+        target_words: words of the target vocabulary.
+        source: words of the source sentence as written.
         dictionary: source word -> target word.
     """
-    found = []
-    for word, place in zip(translation.words, translation.attended, strict=True):
-        if word == UNKNOWN:
-            found.append(dictionary.get(source[place], source[place]))
+    words = []
+    for word_id, position in zip(translation.words, translation.attended, strict=True):
+        if word_id == UNKNOWN:
+            words.append(dictionary.get(source[position], source[position]))
         else:
-            found.append(target_words[word])
-    return found
+            words.append(target_words[word_id])
+    return words
 
 
-def without_repetitions(words: Sequence[bytes]) -> list[bytes]:
-    """The words but those that repeat the one before, which Kumar and Tsvetkov (2019) delete before they score."""
+def remove_repetitions(words: Sequence[bytes]) -> list[bytes]:
+    """Return the words without repetitions, which Kumar and Tsvetkov (2019) delete before they compute BLEU."""
     return [word for i, word in enumerate(words) if not i or words[i - 1] != word]
 
 
 @dataclass(frozen=True)
 class NearestWords:
-    """What is near a predicted vector.
+    """Target words nearest to a predicted vector.
 
     Attributes:
-        words: ids of target words, the nearest first; V is the end of the sentence, int64, shape (K,).
-        cosines: with the prediction, float32, shape (K,).
+        words: ids of target words, nearest first; V is the end of the sentence, int64, shape (K,).
+        cosines: cosines with the prediction, float32, shape (K,).
     """
 
     words: Int64Array
@@ -266,14 +268,14 @@ class NearestWords:
 
 
 @torch.no_grad()
-def nearest_words(module: NeuralTranslator, sentence: Phrases, temperature: float, count: int) -> list[NearestWords]:
-    """The nearest words at every step of the greedy translation of a sentence, the step of the end included.
+def nearest_words(module: TranslatorNetwork, sentence: Phrases, temperature: float, count: int) -> list[NearestWords]:
+    """Return the nearest words at every step of the greedy translation of a sentence, including the end.
 
     Args:
-        module: not in training; predicts vectors.
-        sentence: one source sentence, with a word at least.
+        module: network that predicts vectors, not in training.
+        sentence: one source sentence with at least one word.
         temperature: see `log_probabilities`.
-        count: K, at most all words and the end.
+        count: K, number of words for each step.
 
     Raises:
         ValueError: the translator predicts a distribution, not vectors.
@@ -281,8 +283,8 @@ def nearest_words(module: NeuralTranslator, sentence: Phrases, temperature: floa
     """
     if not module.architecture.continuous:
         raise ValueError("this translator predicts a distribution; no vector has neighbours")
-    (found,) = translate(module, sentence, temperature)
-    targets = padded_targets(Phrases.from_lists([found.words]), module.end)
+    (translation,) = translate(module, sentence, temperature)
+    targets = padded_targets(Phrases.from_lists([translation.words]), module.end)
     predicted = module.predict(module.encode(sentence), targets.to(module.words.device))
     cosines = functional.normalize(predicted, dim=1) @ module.targets.T
     best, words = cosines.topk(min(count, module.end + 1), 1)
@@ -290,23 +292,23 @@ def nearest_words(module: NeuralTranslator, sentence: Phrases, temperature: floa
     return [NearestWords(*pair) for pair in pairs]
 
 
-# Predictions that are compared with all target vectors at once: so many cosines stay in the cache.
+# Number of predictions that are compared with all target vectors at once; their cosines fit the cache.
 _COMPARED_AT_ONCE = 256
-# exp of it, and of minus it, is a float32 that is neither infinite nor zero, and so are sums of thousands.
+# exp of this number, and of its negative, is a float32 that is neither infinite nor zero; so are sums of thousands.
 _LARGEST_EXPONENT = 60.0
 
 
 @dataclass(frozen=True)
 class _Depth:
-    """The nodes of a tree that so many words lead to.
+    """Nodes of a prefix tree of targets at one depth.
 
     Attributes:
-        rows: the targets that have as many words or more, int64, shape (R,).
-        node: of each, int64, shape (R,).
-        parents: of each node, at the depth before, int64, shape (K,).
-        words: that lead to each node, int64, shape (K,); NOTHING at the beginning.
-        sources: of each node, int64, shape (K,).
-        wanted: the next word of each of the rows, or the end, int64, shape (R,).
+        rows: targets with at least this number of words, int64, shape (R,).
+        node: node of each of these targets, int64, shape (R,).
+        parents: parent of each node at the depth before, int64, shape (K,).
+        words: last word of each node, int64, shape (K,); NOTHING at the root.
+        sources: source of each node, int64, shape (K,).
+        next_words: next word of each of the rows, or the end, int64, shape (R,).
     """
 
     rows: Int64Array
@@ -314,16 +316,19 @@ class _Depth:
     parents: Int64Array
     words: Int64Array
     sources: Int64Array
-    wanted: Int64Array
+    next_words: Int64Array
 
 
 def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
-    """The depths of the tree of some targets.
+    """Yield the depths of the prefix tree of some targets, from the root on.
+
+    Targets of one source that begin alike share nodes, so that every beginning is read once: the targets of Moses'
+    tables have three times as many words as their tree has nodes.
 
     Args:
         targets: P phrases, sorted by source, then by their words in order.
-        sources: int64, shape (P,), ascending.
-        end: the id that follows the last word.
+        sources: source of each target, int64, shape (P,), ascending.
+        end: id that follows the last word.
     """
     lengths = targets.lengths
     longest = int(lengths.max())
@@ -335,7 +340,7 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
     for depth in range(longest + 1):
         if depth:
             kept = lengths[rows] >= depth
-            # A row that drops out takes nothing along: the next one that stays begins a node if any between did.
+            # If the first row of a node ends here, the next row that goes on begins the node.
             groups = np.cumsum(kept) - 1
             begins = np.zeros(int(kept.sum()), np.bool_)
             begins[groups[np.flatnonzero(new & kept)]] = True
@@ -348,35 +353,40 @@ def _tree(targets: Phrases, sources: Int64Array, end: int) -> Iterator[_Depth]:
         else:
             words, parent_rows = np.full(len(rows), NOTHING, np.int64), before
         node: Int64Array = np.cumsum(new) - 1
-        wanted = np.where(lengths[rows] > depth, matrix[rows, min(depth, matrix.shape[1] - 1)], end)
-        yield _Depth(rows, node, parent_rows[new], words[new], sources[rows[new]], wanted)
+        next_words = np.where(lengths[rows] > depth, matrix[rows, min(depth, matrix.shape[1] - 1)], end)
+        yield _Depth(rows, node, parent_rows[new], words[new], sources[rows[new]], next_words)
         before = node
 
 
 @torch.no_grad()
 def pair_scores(
-    module: NeuralTranslator,
+    module: TranslatorNetwork,
     sources: Phrases,
     targets: Phrases,
     source_of: Int64Array,
     reading: str,
     temperature: float,
 ) -> DoubleArray:
-    """Scores of phrase pairs, float64, shape (P,).
+    """Return the scores log p(target | source) of phrase pairs, float64, shape (P,).
 
-    The last bits of a score depend on which pairs are asked for together.
+    The last bits of a score depend on the pairs that are scored together.
 
     Args:
-        module: not in training.
-        sources: distinct source phrases, none without words.
+        module: network, not in training.
+        sources: distinct source phrases with at least one word.
         targets: P phrases, sorted by source, then by their words in order (as `pair_order` does).
-        source_of: the source of each target, int64, shape (P,), ascending.
-        reading: one of `architecture.READINGS`.
-        temperature: of the translator.
+        source_of: source of each target, int64, shape (P,), ascending.
+        reading: one of `settings.READINGS`.  `normalised`: p is the distribution over all target words of
+            `log_probabilities`.  `density`: p(e_t) is the density of a von Mises-Fisher distribution around the
+            prediction, relative to that at its mode, with 1 / temperature as concentration:
+            (cos(prediction, e_t) - 1) / temperature.  No other word's vector is used.  It differs from the density
+            relative to the uniform one by a constant per word, which a decoder's word penalty covers, and it is never
+            above zero.
+        temperature: temperature of the translator.
 
     Raises:
         LengthError: a source is too long.
-        ValueError: a source has no word, or a softmax is asked for densities.
+        ValueError: a source has no word, or the translator is a softmax and `density` was requested.
     """
     if reading == "density" and not module.architecture.continuous:
         raise ValueError("a softmax has no densities; ask for `normalised`")
@@ -385,7 +395,7 @@ def pair_scores(
     encoded = module.encode(sources)
     state = module.begin(encoded, int(targets.lengths.max()) + 1)
     total = torch.zeros(len(targets), dtype=torch.float64)
-    # A product of few rows is as slow as one of twice as many: those of several depths are compared together.
+    # A product of few rows is as slow as one of twice as many, so the rows of several depths are compared together.
     waiting: list[tuple[_Depth, Tensor]] = []
     for depth in _tree(targets, source_of, module.end):
         here = torch.from_numpy(depth.sources)
@@ -402,32 +412,32 @@ def pair_scores(
 
 
 def _add(
-    module: NeuralTranslator, depths: list[tuple[_Depth, Tensor]], reading: str, temperature: float, total: Tensor
+    module: TranslatorNetwork, depths: list[tuple[_Depth, Tensor]], reading: str, temperature: float, total: Tensor
 ) -> None:
-    """Add what some depths say of their rows to the totals, shape (P,)."""
+    """Add the log probabilities of the next words at some depths to the totals, shape (P,)."""
     predicted = torch.cat([rows for _, rows in depths])
     starts = np.cumsum([0, *(len(rows) for _, rows in depths)])
     node = np.concatenate([depth.node + start for (depth, _), start in zip(depths, starts[:-1], strict=True)])
-    wanted = np.concatenate([depth.wanted for depth, _ in depths])
-    logs = _logs(module, predicted, torch.from_numpy(node), torch.from_numpy(wanted), reading, temperature).double()
+    words = np.concatenate([depth.next_words for depth, _ in depths])
+    logs = _logs(module, predicted, torch.from_numpy(node), torch.from_numpy(words), reading, temperature).double()
     parts = torch.split(logs, [len(depth.rows) for depth, _ in depths])
     for (depth, _), part in zip(depths, parts, strict=True):
         total[torch.from_numpy(depth.rows)] += part
 
 
 def _logs(
-    module: NeuralTranslator, predicted: Tensor, node: Tensor, wanted: Tensor, reading: str, temperature: float
+    module: TranslatorNetwork, predicted: Tensor, node: Tensor, words: Tensor, reading: str, temperature: float
 ) -> Tensor:
-    """log p of the wanted words, shape (R,), where predictions of shape (K, d) belong to nodes."""
+    """Return log p of words, shape (R,), from the predictions of their nodes, shape (K, d)."""
     if module.architecture.continuous:
         predicted = functional.normalize(predicted, dim=1)
-    right = (predicted[node] * module.targets[wanted]).sum(1)
+    right = (predicted[node] * module.targets[words]).sum(1)
     if reading == "density":
         return (right - 1) / temperature
     bias: Tensor | None = module.bias
     if bias is not None:
-        right = right + bias[wanted]
-    # Cosines are at most one: so large a temperature needs no maximum to be taken off before the exponential.
+        right = right + bias[words]
+    # Cosines are at most one, so above this temperature no maximum has to be subtracted before the exponential.
     bounded = module.architecture.continuous and temperature > 1 / _LARGEST_EXPONENT
     predicted = predicted / temperature
     if bias is not None:
@@ -440,45 +450,48 @@ def _logs(
 
 
 def pair_order(sources: Int64Array, targets: Phrases) -> Int64Array:
-    """Where each pair stands when they are sorted by source, then by the words of the target in order; shape (P,).
+    """Return the order of pairs sorted by source, then by the words of the target in order; shape (P,).
 
     Args:
-        sources: numbers, of source phrases or of anything else that comes first, shape (P,).
+        sources: first sort key: numbers of source phrases or other integers, shape (P,).
         targets: P phrases.
     """
     matrix = targets.padded(int(targets.lengths.max(initial=0)), NOTHING)
     return np.lexsort((*matrix.T[::-1], sources))
 
 
-# Pairs of a batch: larger ones leave the cache, smaller ones spend their time between products.
+# Pairs of a batch: larger batches leave the cache, smaller ones spend their time between products.
 _PAIRS_OF_A_BATCH = 1024
 
 
 def is_too_long(sources: Phrases, targets: Phrases) -> Mask:
-    """Which of N pairs have more words on a side than a translator takes; bool, shape (N,)."""
+    """Return whether each of N pairs has more words on a side than a translator can read; bool, shape (N,)."""
     return np.asarray(np.maximum(sources.lengths, targets.lengths) > LONGEST)
 
 
 def _can_be_scored(sources: Phrases, targets: Phrases) -> Mask:
-    """Which of N pairs have words on both sides, and not too many; bool, shape (N,)."""
+    """Return whether each of N pairs has words on both sides, and not too many; bool, shape (N,)."""
     shortest = np.minimum(sources.lengths, targets.lengths)
     return np.asarray((shortest > 0) & ~is_too_long(sources, targets))
 
 
 def scores_of_pairs(
-    module: NeuralTranslator, sources: Phrases, targets: Phrases, reading: str, temperature: float
+    module: TranslatorNetwork, sources: Phrases, targets: Phrases, reading: str, temperature: float
 ) -> DoubleArray:
-    """The scores of N pairs, float64, shape (N,); see `likelihood`.  NaN where a pair cannot be scored.
+    """Return the scores of N pairs, float64, shape (N,); NaN where a pair cannot be scored.
+
+    Pairs are sorted by the length of their source, then by its words, then by those of their target, and cut into
+    batches of one size, so that scores depend on the pairs alone.
 
     Args:
-        module: not in training.
+        module: network, not in training.
         sources: N phrases, which may be equal.
         targets: N phrases.
-        reading: one of `architecture.READINGS`.
-        temperature: of the translator.
+        reading: see `pair_scores`.
+        temperature: temperature of the translator.
 
     Raises:
-        ValueError: a softmax is asked for densities.
+        ValueError: the translator is a softmax and `density` was requested.
     """
     scores = np.full(len(sources), np.nan)
     places = np.flatnonzero(_can_be_scored(sources, targets))
@@ -498,12 +511,12 @@ def scores_of_pairs(
     return scores
 
 
-# What a text without words is read as.
+# Replacement of a source text without words: one unknown word.
 _NO_WORDS = Phrases.from_lists([[UNKNOWN]])
 
 
 def list_scores(
-    module: NeuralTranslator,
+    module: TranslatorNetwork,
     temperature: float,
     sources: Phrases,
     hypotheses: Phrases,
@@ -513,23 +526,24 @@ def list_scores(
     threads: int = 1,
     tick: Callable[[int], None] = lambda sentences: None,
 ) -> DoubleArray:
-    """log p(hypothesis | source), or log p(source | hypothesis) if backward; float64, shape (N,).
+    """Score n-best lists: log p(hypothesis | source), or log p(source | hypothesis) if backward; float64, shape (N,).
 
-    A text that is to be translated from and has no words is read as one unknown word.
+    A batch is one sentence with its distinct hypotheses, sorted, so that a score depends on the list of its sentence
+    alone.  A text to translate from that has no words is read as one unknown word.
 
     Args:
-        module: not in training.
-        temperature: of the translator.
+        module: network, not in training.
+        temperature: temperature of the translator.
         sources: S sentences, in ids of the module's source words, or of its target words if backward.
-        hypotheses: N, in ids of the other side.
-        sentences: of each hypothesis, int64, shape (N,), ascending.
-        backward: whether the translator reads hypotheses and writes sources.
-        threads: sentences that are worked on at a time, each by one thread.
-        tick: called with the number of sentences just done.
+        hypotheses: N hypotheses, in ids of the other side.
+        sentences: sentence number of each hypothesis, int64, shape (N,), ascending.
+        backward: the translator translates hypotheses to sources.
+        threads: number of sentences at a time; each is scored by one thread.
+        tick: called with the number of sentences just scored.
 
     Raises:
         LengthError: a text is too long.
-        ValueError: sentences do not ascend, or one is not there.
+        ValueError: sentence numbers do not ascend, or exceed the number of sources.
     """
     if len(sentences) and (np.diff(sentences).min(initial=0) < 0 or sentences[0] < 0 or sentences[-1] >= len(sources)):
         raise ValueError(f"expected ascending sentence numbers below {len(sources)}")
@@ -541,27 +555,27 @@ def list_scores(
         sentence, first, last = part
         source = sources.part(sentence, sentence + 1)
         with one_torch_thread():
-            found = _sentence_scores(module, temperature, source, hypotheses.part(first, last), backward)
-        return first, last, found
+            sentence_scores = _sentence_scores(module, temperature, source, hypotheses.part(first, last), backward)
+        return first, last, sentence_scores
 
     with one_torch_thread():
         parts = zip(numbers.tolist(), firsts.tolist(), ends, strict=True)
-        for first, last, found in run(parts, work, threads):
-            scores[first:last] = found
+        for first, last, sentence_scores in run(parts, work, threads):
+            scores[first:last] = sentence_scores
             tick(1)
     return scores
 
 
 def _sentence_scores(
-    module: NeuralTranslator, temperature: float, source: Phrases, hypotheses: Phrases, backward: bool
+    module: TranslatorNetwork, temperature: float, source: Phrases, hypotheses: Phrases, backward: bool
 ) -> DoubleArray:
-    """Scores of the hypotheses of one sentence, float64, shape (N,)."""
+    """Return the scores of the hypotheses of one sentence, float64, shape (N,)."""
     numbers, firsts = number_distinct(hypotheses)
     distinct = hypotheses.select(firsts)
     order = pair_order(np.zeros(len(distinct), np.int64), distinct)
     ordered = distinct.select(order)
     one = np.zeros(len(ordered), np.int64)
-    found = np.empty(len(ordered))
+    distinct_scores = np.empty(len(ordered))
     if backward:
         read = Phrases.concatenate([part if len(part.words) else _NO_WORDS for part in _singles(ordered)])
         targets = source.select(one)
@@ -569,8 +583,8 @@ def _sentence_scores(
     else:
         read = source if len(source.words) else _NO_WORDS
         scores = pair_scores(module, read, ordered, one, "normalised", temperature)
-    found[order] = scores
-    return found[numbers]
+    distinct_scores[order] = scores
+    return distinct_scores[numbers]
 
 
 def _singles(phrases: Phrases) -> Iterator[Phrases]:

@@ -14,23 +14,23 @@ import numpy.typing as npt
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.phrases import FloatArray
-from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.translator.settings import TranslatorArchitecture
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from phrasetool.translator.network import NeuralTranslator
+    from phrasetool.translator.network import TranslatorNetwork
 
 
 _FILES = ("source.vocab", "target.vocab")
 
 
-class NeuralModel(SavedModel):
-    """Two vocabularies and the arrays of a translator.
+class TranslatorModel(SavedModel):
+    """Trained translator: two vocabularies and the arrays of the network.
 
     Args:
-        source_vocabulary, target_vocabulary: of its languages.
-        architecture: which translator, and its dimensions.
-        arrays: float32, named and shaped as those of `NeuralTranslator`.
+        source_vocabulary, target_vocabulary: words of both languages.
+        architecture: architecture with its dimensions.
+        arrays: float32, names and shapes as in `TranslatorNetwork.arrays`.
         temperature: of its probabilities, see `phrasetool.translator.training`.
         training: how it was trained (hyper-parameters), kept in `config.json`.
 
@@ -45,7 +45,7 @@ class NeuralModel(SavedModel):
         self,
         source_vocabulary: Vocabulary,
         target_vocabulary: Vocabulary,
-        architecture: NeuralArchitecture,
+        architecture: TranslatorArchitecture,
         arrays: Mapping[str, FloatArray],
         temperature: float,
         training: Mapping[str, Any] | None = None,
@@ -63,16 +63,16 @@ class NeuralModel(SavedModel):
         self.training = dict(training or {})
 
     @cached_property
-    def network(self) -> NeuralTranslator:
-        """The network, on the CPU, not in training.
+    def network(self) -> TranslatorNetwork:
+        """Network on the CPU, not in training.
 
         Raises:
             ModelError: the arrays do not fit the architecture.
         """
-        from phrasetool.translator.network import NeuralTranslator
+        from phrasetool.translator.network import TranslatorNetwork
 
         try:
-            return NeuralTranslator.from_arrays(self.architecture, self.arrays)
+            return TranslatorNetwork.from_arrays(self.architecture, self.arrays)
         except RuntimeError as error:
             raise ModelError(f"the weights do not fit the architecture ({error})") from error
 
@@ -81,15 +81,15 @@ class NeuralModel(SavedModel):
         """Size of a target vector."""
         return self.architecture.dimension
 
-    def with_words(self, vectors: Mapping[bytes, FloatArray]) -> NeuralModel:
-        """The same translator with more target words; nothing is trained.
+    def with_words(self, vectors: Mapping[bytes, FloatArray]) -> TranslatorModel:
+        """Return the translator with more target words, without training.
 
         Args:
-            vectors: word -> vector of shape (d,), of the space that the target vectors are of (centred, if they are).
+            vectors: word -> vector of shape (d,) in the space of the target vectors; see `new_target_vectors`.
 
         Raises:
-            ValueError: a word is there already, a vector is zero or of another size; or the output is a softmax, which
-                knows no word that it was not trained on.
+            ValueError: the vocabulary has a word already, a vector is zero or of another size; or the output is a
+                softmax, which cannot predict words that it was not trained on.
         """
         if not self.architecture.continuous:
             raise ValueError("a softmax knows no word that it was not trained on; new words need target vectors")
@@ -102,7 +102,7 @@ class NeuralModel(SavedModel):
         vocabulary = self.target_vocabulary
         counts = [*vocabulary.counts.tolist(), *(0 for _ in vectors)]
         arrays = {**self.arrays, "targets": np.concatenate([table[:-1], np.array(rows, np.float32), table[-1:]])}
-        return NeuralModel(
+        return TranslatorModel(
             self.source_vocabulary, Vocabulary([*vocabulary.words, *vectors], counts), self.architecture, arrays,
             self.temperature, self.training,
         )  # fmt: skip
@@ -119,7 +119,10 @@ class NeuralModel(SavedModel):
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
         vocabularies = self.source_vocabulary, self.target_vocabulary
-        return model_identity(repr((self.architecture, self.temperature)), self.arrays, vocabularies)
+        # "TranslatorArchitecture" was the name of the class when models were first saved.
+        sizes = ", ".join(f"{name}={value!r}" for name, value in asdict(self.architecture).items())
+        head = f"(TranslatorArchitecture({sizes}), {self.temperature!r})"
+        return model_identity(head, self.arrays, vocabularies)
 
     @property
     def signature(self) -> str:
@@ -135,7 +138,7 @@ class NeuralModel(SavedModel):
     @classmethod
     def from_files(
         cls, folder: Path, config: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]
-    ) -> NeuralModel:
+    ) -> TranslatorModel:
         """Build from what a folder holds.
 
         Raises:
@@ -144,35 +147,35 @@ class NeuralModel(SavedModel):
         """
         source, target = (Vocabulary.load(folder / file) for file in _FILES)
         try:
-            architecture = NeuralArchitecture(**config["architecture"])
+            architecture = TranslatorArchitecture(**config["architecture"])
             temperature = float(config["temperature"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         return cls(source, target, architecture, weights, temperature, config.get("training", {}))
 
 
-# Vectors of the file that a model was trained with are its own up to rounding.
+# Minimum cosine of a vector of the file that a model was trained with and the model's own; they differ by rounding.
 _LEAST_COSINE = 0.999
 
 
 def new_target_vectors(
-    model: NeuralModel, words: Sequence[bytes], known: Mapping[bytes, FloatArray]
+    model: TranslatorModel, words: Sequence[bytes], known: Mapping[bytes, FloatArray]
 ) -> dict[bytes, FloatArray]:
-    """Vectors of those of some words that the model lacks, as its target vectors are: centred, if these are.
+    """Return vectors of new target words in the space of the model's target vectors, centred if these are.
 
     Args:
-        model: a translator.
-        words: distinct ones.
-        known: word -> vector of shape (d,), of all words of the model's target vocabulary and of the new words, as it
-            was when the model was trained.
+        model: translator.
+        words: distinct words; those of the target vocabulary are left out.
+        known: word -> vector of shape (d,), for all words of the model's target vocabulary and all new words, from the
+            file that the model was trained with.
 
     Raises:
         ValueError: a word has no vector, or one that is not finite; or the vectors are not those of the training.
     """
     own = model.target_vocabulary.words[1:]
-    lacking = [word for word in (*own, *words) if word not in known]
-    if lacking:
-        raise ValueError(f"{lacking[0].decode('utf-8', 'replace')} has no vector there")
+    missing = [word for word in (*own, *words) if word not in known]
+    if missing:
+        raise ValueError(f"{missing[0].decode('utf-8', 'replace')} has no vector there")
     rows = np.stack([known[word] for word in own])
     centring = model.training.get("centring", "plain")
     if centring == "random":
@@ -183,8 +186,8 @@ def new_target_vectors(
     if not float(cosines.min(initial=1.0)) >= _LEAST_COSINE:
         other = own[int(np.argmin(cosines))].decode("utf-8", "replace")
         raise ValueError(f"these are not the vectors that the model was trained with: that of {other} differs")
-    found = {word: known[word] - mean for word in words if not model.target_vocabulary.id(word)}
-    for word, vector in found.items():
+    vectors = {word: known[word] - mean for word in words if not model.target_vocabulary.id(word)}
+    for word, vector in vectors.items():
         if not np.isfinite(vector).all():
             raise ValueError(f"the vector of {word.decode('utf-8', 'replace')} is not finite")
-    return found
+    return vectors

@@ -29,14 +29,14 @@ from phrasetool.nn.decoders import AttentionDecoder, DecoderState
 from phrasetool.nn.layers import AttentionBlock, LengthGroups, SeededDropout, split_groups
 from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
-from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.translator.settings import TranslatorArchitecture
 from phrasetool.vocabulary import Vocabulary
 
 
 def target_table(
     vocabulary: Vocabulary, known: Mapping[bytes, FloatArray], centring: str, unknown: str, seed: int
 ) -> FloatArray:
-    """The vectors that are predicted.
+    """Return the table of target vectors, which the translator predicts.
 
     Args:
         vocabulary: V words, the unknown word first; all others must be known.
@@ -52,8 +52,8 @@ def target_table(
 
     Raises:
         KeyError: a word of the vocabulary is not known.
-        ValueError: there are fewer than two words beside the unknown one; or a vector is zero or not finite, or that of
-            another word, naming it.
+        ValueError: there are fewer than two words in addition to the unknown one; or a vector is zero, not finite, or
+            equal to that of another word.
     """
     words = vocabulary.words[1:]
     if not words:
@@ -133,23 +133,23 @@ _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GR
 
 @dataclass
 class CoreState:
-    """What a decoder keeps of the words written so far, for B sentences.
+    """State of a decoder core after some steps, for B sentences.
 
     Attributes:
-        done: steps done.
+        steps: number of steps so far.
         parts: tensors whose first dimension is B.
     """
 
-    done: int
+    steps: int
     parts: tuple[Tensor, ...]
 
     def select(self, rows: Tensor) -> CoreState:
         """The state of some of the sentences, each perhaps several times; rows int64, shape (K,)."""
-        return CoreState(self.done, tuple(part.index_select(0, rows) for part in self.parts))
+        return CoreState(self.steps, tuple(part.index_select(0, rows) for part in self.parts))
 
 
 class DecoderCore(Protocol):
-    """From the words before to hidden vectors that attention has not touched yet."""
+    """Decoder without attention: from the words before to hidden vectors, all steps at once or one after another."""
 
     def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
         """Hidden vectors of all steps, shape (B, L, m).
@@ -160,7 +160,7 @@ class DecoderCore(Protocol):
         """
 
     def begin(self, start: Tensor, steps: int) -> CoreState:
-        """The state before the first of at most so many steps."""
+        """Return the state before the first step; steps is the maximum number of steps."""
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
         """Hidden vectors of the next step, shape (B, m), from inputs of shape (B, w); the state moves on."""
@@ -195,7 +195,7 @@ class RecurrentCore(nn.Module):
         before = tuple(part.transpose(0, 1).contiguous() for part in state.parts)
         hidden, after = self.cells(inputs[:, None], before if self.has_cell else before[0])
         state.parts = tuple(part.transpose(0, 1) for part in self._parts(after))
-        state.done += 1
+        state.steps += 1
         return hidden[:, 0]  # type: ignore[no-any-return]
 
     def _first(self, start: Tensor) -> Tensor | tuple[Tensor, Tensor]:
@@ -239,9 +239,9 @@ class AttentionCore(nn.Module):
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
         """See `DecoderCore`."""
-        inner = DecoderState(state.done, *state.parts)
-        hidden = self.block.step(inner, inputs + self.positions[state.done])
-        state.done = inner.done
+        inner = DecoderState(state.steps, *state.parts)
+        hidden = self.block.step(inner, inputs + self.positions[state.steps])
+        state.steps = inner.done
         return hidden
 
 
@@ -283,21 +283,21 @@ class AttentionEncoder(nn.Module):
         return self.block(placed.view(-1, w), [(count, length)]).view(count, length, -1), words.new_zeros(count, 0)
 
 
-# Of an id that stands for no word: before the first word, and after the end of a shorter sentence.
+# Id that stands for no word: before the first word, and after the end of a shorter sentence.
 NOTHING = -1
-# Parameters start evenly between minus this and this (Kumar and Tsvetkov 2019, their program).
+# Initial parameters are uniform between minus this and this (program of Kumar and Tsvetkov 2019).
 _SPREAD = 0.1
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """B source sentences as the decoder sees them.
+    """B encoded source sentences.
 
     Attributes:
         states: H, shape (B, S, m), zeros after the end of a shorter sentence.
-        keys: W H, what is compared with h_t, shape (B, S, m).
-        absent: bool, shape (B, S), what attention must not see; None if all sentences have S words.
-        start: the last states, shape (B, s).
+        keys: W H, compared with h_t, shape (B, S, m).
+        absent: padding, which attention must not see, bool, shape (B, S); None if all sentences have S words.
+        start: last states, shape (B, s).
     """
 
     states: Tensor
@@ -313,11 +313,11 @@ class Encoded:
 
 @dataclass
 class StepState:
-    """Where the decoder is in B sentences.
+    """State of the decoder after some steps, for B sentences.
 
     Attributes:
-        core: of the decoder without attention.
-        fed: what attention gave at the step before, shape (B, m); None without input feeding.
+        core: state of the decoder core.
+        fed: output of attention at the step before, shape (B, m); None without input feeding.
     """
 
     core: CoreState
@@ -328,16 +328,16 @@ class StepState:
         return StepState(self.core.select(rows), None if self.fed is None else self.fed[rows])
 
 
-class NeuralTranslator(nn.Module):
-    """A translator.
+class TranslatorNetwork(nn.Module):
+    """Network of a translator.
 
     Args:
-        architecture: which, and its dimensions.
-        source_words: V_s, words of the source vocabulary, the unknown word included.
-        targets: a vector for every word of the target vocabulary, the unknown word included, and for the end of the
-            sentence, shape (V + 1, d).  They stay as they are, or are where a softmax starts from.
-        seed: of the initial values of all other parameters.
-        dropout: share of components dropped in training: of what encoder and decoder read and give.
+        architecture: architecture with its dimensions.
+        source_words: V_s, number of words of the source vocabulary, including the unknown word.
+        targets: vectors of all words of the target vocabulary, including the unknown word, and of the end of the
+            sentence, shape (V + 1, d).  They are fixed, or the initial values of a softmax.
+        seed: random seed of the initial values of all other parameters.
+        dropout: share of components of inputs and outputs of encoder and decoder dropped in training.
     """
 
     targets: Tensor
@@ -345,7 +345,7 @@ class NeuralTranslator(nn.Module):
 
     def __init__(
         self,
-        architecture: NeuralArchitecture,
+        architecture: TranslatorArchitecture,
         source_words: int,
         targets: FloatArray,
         seed: int = 1,
@@ -383,12 +383,12 @@ class NeuralTranslator(nn.Module):
                 self.read_targets = nn.Parameter(table.clone())
 
     @classmethod
-    def from_arrays(cls, architecture: NeuralArchitecture, arrays: Mapping[str, FloatArray]) -> NeuralTranslator:
-        """A trained translator, not in training.
+    def from_arrays(cls, architecture: TranslatorArchitecture, arrays: Mapping[str, FloatArray]) -> TranslatorNetwork:
+        """Return a trained network, not in training.
 
         Args:
-            architecture: which, and its dimensions.
-            arrays: what `arrays` gave.
+            architecture: architecture with its dimensions.
+            arrays: name -> array, as returned by `arrays`.
 
         Raises:
             RuntimeError: an array is missing, one too many, or of another shape.
@@ -399,19 +399,19 @@ class NeuralTranslator(nn.Module):
 
     @property
     def end(self) -> int:
-        """The id of the end of a sentence: V."""
+        """Id of the end of a sentence: V."""
         return len(self.targets) - 1
 
     def seed_dropout(self, seed: int) -> None:
-        """Make what dropout draws from here on a matter of this seed alone."""
+        """Seed dropout, so that its later draws depend on this seed alone."""
         self.dropout.seed(seed)
 
     def arrays(self) -> dict[str, FloatArray]:
-        """All parameters, and the target vectors, by name."""
+        """Return all parameters and the target vectors by name."""
         return {name: value.detach().cpu().numpy().copy() for name, value in self.state_dict().items()}
 
     def encode(self, sources: Phrases) -> Encoded:
-        """Read B source sentences.
+        """Encode B source sentences.
 
         Raises:
             LengthError: one has more words than `LONGEST`.
@@ -421,10 +421,10 @@ class NeuralTranslator(nn.Module):
             raise ValueError("a source sentence has no word")
         batch = LengthGroups.from_phrases(sources, self.words.device)
         rows = self.dropout(functional.embedding(batch.words, self.words))
-        found = [self.encoder(part) for part in split_groups(rows, batch.groups)]
+        encoded_groups = [self.encoder(part) for part in split_groups(rows, batch.groups)]
         longest = batch.groups[-1][1]
-        states = torch.cat([functional.pad(part, (0, 0, 0, longest - part.shape[1])) for part, _ in found])
-        states, start = self.dropout(states), torch.cat([last for _, last in found])
+        states = torch.cat([functional.pad(part, (0, 0, 0, longest - part.shape[1])) for part, _ in encoded_groups])
+        states, start = self.dropout(states), torch.cat([last for _, last in encoded_groups])
         absent = None
         if len(batch.groups) > 1:
             states, start = batch.restored(states), batch.restored(start)
@@ -433,11 +433,11 @@ class NeuralTranslator(nn.Module):
         return Encoded(states, self.compare(states), absent, start)
 
     def predict(self, encoded: Encoded, targets: Tensor) -> Tensor:
-        """What is predicted at every step, given the words before; shape (T, d).
+        """Return the prediction at every step, given the words before; shape (T, d).
 
         Args:
             encoded: B source sentences.
-            targets: int64, shape (B, L), ids of their translations and the end of each; NOTHING where none is.
+            targets: ids of their translations, each with the end, padded with NOTHING, int64, shape (B, L).
 
         Returns:
             A row for each of the T ids, sentence by sentence.
@@ -455,28 +455,33 @@ class NeuralTranslator(nn.Module):
         return cast(Tensor, self.output(self.dropout(torch.tanh(self.combine(both)))))
 
     def begin(self, encoded: Encoded, steps: int) -> StepState:
-        """The state before the first of at most so many steps."""
+        """Return the state before the first step.
+
+        Args:
+            encoded: B source sentences.
+            steps: maximum number of steps.
+        """
         fed = None
         if self.architecture.input_feeding:
             fed = encoded.states.new_zeros(len(encoded.states), self.architecture.units)
         return StepState(self.core.begin(encoded.start, steps), fed)
 
     def step(self, encoded: Encoded, state: StepState, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Predict the next word; the state moves on.
+        """Predict the next word, and update the state.
 
         Args:
             encoded: B source sentences.
-            state: where the decoder is.
-            words: int64, shape (B,), the words before; NOTHING at the first step.
+            state: state of the decoder.
+            words: words before, int64, shape (B,); NOTHING at the first step.
 
         Returns:
-            What is predicted, shape (B, d), and how much of its attention each source word has, shape (B, S).
+            Predictions, shape (B, d), and weights of attention of the source words, shape (B, S).
         """
         attended, weights = self._step(encoded, state, self._read(words))
         return self.output(attended), weights
 
     def logits(self, predicted: Tensor) -> Tensor:
-        """Logits of a softmax translator, shape (T, V + 1), of what it predicts, shape (T, d)."""
+        """Return the logits of a softmax translator, shape (T, V + 1), from its predictions, shape (T, d)."""
         return functional.linear(predicted, self.targets, self.bias)
 
     def _step(self, encoded: Encoded, state: StepState, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -499,28 +504,28 @@ class NeuralTranslator(nn.Module):
         return torch.bmm(weights, encoded.states), weights
 
     def _read(self, words: Tensor) -> Tensor:
-        """Vectors of words as the decoder reads them, shape (..., w); zeros stand for NOTHING."""
+        """Return the vectors of words that the decoder reads, shape (..., w); zeros for NOTHING."""
         table = self.read_targets if self.architecture.output == "softmax" else self.targets
         vectors = functional.embedding(words.clamp_min(0), table) * (words >= 0)[..., None]
         return cast(Tensor, self.read(vectors))
 
 
 def padded_targets(targets: Phrases, end: int) -> Tensor:
-    """Target sentences, each with its end, as `NeuralTranslator.predict` takes them; int64, shape (B, L)."""
+    """Return target sentences, each with its end, padded for `TranslatorNetwork.predict`; int64, shape (B, L)."""
     lengths: Int64Array = targets.lengths
     matrix = targets.padded(int(lengths.max(initial=0)) + 1, NOTHING).astype(np.int64)
     matrix[np.arange(len(matrix)), lengths] = end
     return torch.from_numpy(matrix)
 
 
-def _block_arrays(a: NeuralArchitecture, rng: np.random.Generator) -> dict[str, FloatArray]:
-    """Initial values of a block of self-attention: matrices by Glorot and Bengio (2010), gains one, biases zero."""
+def _block_arrays(a: TranslatorArchitecture, rng: np.random.Generator) -> dict[str, FloatArray]:
+    """Return initial values of a self-attention block: matrices by Glorot and Bengio (2010), gains one, biases zero."""
     w, m, f = a.word_units, a.units, a.feed_forward
     shapes = {"query": (m, w), "key": (m, w), "value": (m, w), "widen": (f, m), "narrow": (m, f)}
-    found = {}
+    arrays = {}
     for name, shape in shapes.items():
         limit = (6 / sum(shape)) ** 0.5
-        found[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
+        arrays[name] = rng.uniform(-limit, limit, shape).astype(np.float32)
     for name, size in (("attention", m), ("hidden", m)):
-        found[f"{name}_gain"], found[f"{name}_bias"] = np.ones(size, np.float32), np.zeros(size, np.float32)
-    return {**found, "widen_bias": np.zeros(f, np.float32), "narrow_bias": np.zeros(m, np.float32)}
+        arrays[f"{name}_gain"], arrays[f"{name}_bias"] = np.ones(size, np.float32), np.zeros(size, np.float32)
+    return {**arrays, "widen_bias": np.zeros(f, np.float32), "narrow_bias": np.zeros(m, np.float32)}

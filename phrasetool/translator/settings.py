@@ -19,27 +19,27 @@ from phrasetool.train.settings import SCHEDULES, DeclaredSettings
 
 CELLS = ("lstm", "gru", "transformer")
 OUTPUTS = ("vectors", "softmax", "softmax-tied")
-# Of target vectors, see `target_vectors.target_table`: that of unknown words, and what is done to the others.
+# Vector of the unknown word, and treatment of all target vectors; see `network.target_table`.
 UNKNOWN_VECTORS = ("mean", "negated")
 CENTRINGS = ("centred", "plain", "random")
-# How a translator scores phrase pairs, see `likelihood`.
+# Kinds of scores of phrase pairs, see `decoding.pair_scores`.
 READINGS = ("normalised", "density")
 
 
 @dataclass(frozen=True)
-class NeuralArchitecture:
-    """Which translator, and its dimensions.
+class TranslatorArchitecture:
+    """Architecture of a translator with its dimensions.
 
     Attributes:
-        cell: one of `CELLS`, of encoder and decoder; `transformer` is a block of self-attention each.
+        cell: one of `CELLS`, for encoder and decoder; `transformer` is one block of self-attention each.
         word_units: w, size of a source word vector, and of a target word vector where the decoder reads it.
-        units: m, size of a state: of both directions of the encoder side by side, and of the decoder.
-        layers: of a recurrent decoder.
-        input_feeding: what attention gave is read by the next step, beside the word before.
-        heads, feed_forward: of self-attention.
+        units: m, size of a state of the decoder, and of both directions of the encoder together.
+        layers: number of layers of a recurrent decoder.
+        input_feeding: each step reads the output of attention of the step before in addition to the word before.
+        heads, feed_forward: number of heads, and units of the feed-forward layer, of self-attention.
         dimension: d, size of a target vector.
         output: `vectors` predicts the fixed vector of the next word; `softmax` a distribution over the words, with
-            target vectors that learn; `softmax-tied` the same, with one table for what is read and what is predicted.
+            target vectors that learn; `softmax-tied` the same, with one table for inputs and outputs.
 
     Raises:
         ValueError: an unknown name, a size that is not positive, an odd m of a recurrent encoder, heads that do not
@@ -93,24 +93,29 @@ PRESETS: dict[str, dict[str, int | str | bool]] = {
 }
 
 
-# The baselines that predict a distribution -> what the architecture calls their output.
+# Losses of the baselines that predict a distribution -> output of their architecture.
 SOFTMAX_LOSSES = {"cross-entropy": "softmax", "cross-entropy-tied": "softmax-tied"}
-# What a translator wants different from what a loss declares: the regularisers of Kumar and Tsvetkov (2019), and the
-# margins that were best on a development set.
-_WISHES: dict[str, dict[str, Any]] = {
+# Defaults of losses that differ for translators: the regularisers of Kumar and Tsvetkov (2019), and the margins that
+# were best on a development set.
+_LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
     "vmf": {"length_weight": 0.02, "alignment_weight": 0.1},
     "syn-projection": {"margin": 0.25},
     "syn-difference": {"margin": 0.5},
     "sampled": {"margin": 0.75},
     "most-informative": {"margin": 0.75},
 }
-# The paper's preset is trained as the paper does.
-_AS_THE_PAPER: dict[str, Any] = {"centring": "plain", "learning_rate": 0.0005, "schedule": "constant", "epochs": 20}
-_PRESET_WISHES = {"lstm": _AS_THE_PAPER}
+# Training of the paper's preset follows the paper.
+_TRAINING_OF_THE_PAPER: dict[str, Any] = {
+    "centring": "plain",
+    "learning_rate": 0.0005,
+    "schedule": "constant",
+    "epochs": 20,
+}
+_PRESET_WISHES = {"lstm": _TRAINING_OF_THE_PAPER}
 
 
 def losses() -> list[str]:
-    """The losses that a translator can be trained with: those that need nothing but target vectors, and softmax."""
+    """Return the losses that a translator can be trained with: those that need only target vectors, and softmax."""
     kinds = {name: registered(OBJECTIVES, name, "loss") for name in OBJECTIVES}
     fitting = [
         name for name, kind in kinds.items() if issubclass(kind, CoTrainingObjective) and not kind.needs_corrupted
@@ -119,29 +124,30 @@ def losses() -> list[str]:
 
 
 @dataclass(frozen=True)
-class NeuralSettings(DeclaredSettings):
-    """Everything that decides what training does.  Bhat, Kumar and Tsvetkov (2020), section 4, have the values in
-    brackets, or their predecessor where they are silent; the preset `lstm` takes them, if nothing else is said.
-    Centred target vectors and larger steps that fall to nothing learn more in fewer passes.
+class TranslatorSettings(DeclaredSettings):
+    """Hyper-parameters of a translator.
+
+    Values in brackets are those of Bhat, Kumar and Tsvetkov (2020), section 4, or of their predecessor; they are the
+    defaults of the preset `lstm`.  Centred target vectors and larger steps that fall to 0 learn more in fewer passes.
 
     Attributes:
         loss: one of `losses()`.
-        loss_options: what the loss declares for itself; defaults are filled in.
-        preset: one of `PRESETS`; gives the sizes that are 0 here (lstm).
-        word_units, units, layers: see `NeuralArchitecture`; 0 for those of the preset.
-        heads, feed_forward: of self-attention; feed_forward 0 for as many as units.
-        dimension: d, of the target vectors (300).
+        loss_options: options of the loss; defaults are filled in.
+        preset: one of `PRESETS`, which defines the sizes that are 0 here (lstm).
+        word_units, units, layers: see `TranslatorArchitecture`; 0 for those of the preset.
+        heads, feed_forward: see `TranslatorArchitecture`; feed_forward 0 for the value of units.
+        dimension: d, size of a target vector (300).
         centring, unknown_vector: see `target_table` (plain, mean).
         dropout: share of components dropped in training (0).
         learning_rate: step size of Adam (0.0005).
-        schedule: `constant`, or `linear`: the step size falls to nothing over the epochs (constant).
+        schedule: `constant`, or `linear`: the step size falls to 0 over the epochs (constant).
         batch_size: sentence pairs per update (64).
         epochs: passes over the pairs; the one with the smallest loss on the development set is kept (20).
         clip: the gradient's norm is cut to this (5).
         min_count: source and target words seen less often are read as unknown.
-        vocabulary_size: of the others, so many of the most frequent are kept (50000).
+        vocabulary_size: maximum number of other words, the most frequent (50000).
         max_length: pairs with more words on a side are left out.
-        seed: fixes everything.
+        seed: random seed.
     """
 
     kind: ClassVar[str] = "continuous"
@@ -177,7 +183,7 @@ class NeuralSettings(DeclaredSettings):
         if self.loss not in SOFTMAX_LOSSES:
             if self.loss not in losses():
                 raise ValueError(f"unknown loss {self.loss!r} of a translator; expected one of {', '.join(losses())}")
-            chosen = objective(self.loss, {**_WISHES.get(self.loss, {}), **self.loss_options})
+            chosen = objective(self.loss, {**_LOSS_DEFAULTS.get(self.loss, {}), **self.loss_options})
             object.__setattr__(self, "loss_options", option_values(chosen))
         elif self.loss_options:
             raise ValueError(f"{self.loss} has no option {next(iter(self.loss_options))}; it takes no options")
@@ -188,18 +194,18 @@ class NeuralSettings(DeclaredSettings):
                 require(self, getattr(self, name) == default, name, f"{default}: the preset {self.preset} has none")
 
     @cached_property
-    def architecture(self) -> NeuralArchitecture:
-        """The translator and its dimensions."""
+    def architecture(self) -> TranslatorArchitecture:
+        """Architecture of the translator."""
         sizes: dict[str, Any] = dict(PRESETS[self.preset])
         sizes.update({name: getattr(self, name) for name in ("word_units", "units", "layers") if getattr(self, name)})
-        return NeuralArchitecture(
+        return TranslatorArchitecture(
             **sizes, heads=self.heads, feed_forward=self.feed_forward or sizes["units"], dimension=self.dimension,
             output=SOFTMAX_LOSSES.get(self.loss, "vectors"),
         )  # fmt: skip
 
     @cached_property
     def objective(self) -> CoTrainingObjective | None:
-        """The loss of vectors with its options; None for a softmax."""
+        """Loss of vectors with its options; None for a softmax."""
         if self.loss in SOFTMAX_LOSSES:
             return None
         return cast(CoTrainingObjective, objective(self.loss, self.loss_options))

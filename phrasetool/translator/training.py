@@ -1,4 +1,4 @@
-"""Train a translator, fit its temperature, and refuse one that is no better than chance.
+"""Train a translator, fit its temperature, and refuse it if it predicts at chance level.
 
 A batch has sentence pairs with sources of one length or of a few that are close, and targets of nearly one length;
 which pairs share a batch, and the order of the batches, are drawn again for every epoch.  On a CPU a seed fixes the
@@ -30,57 +30,57 @@ from phrasetool.train.checks import StartError, guessing
 from phrasetool.train.data import PhrasePairs, fingerprint, length_batches
 from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.train.run import TrainingRun
-from phrasetool.translator.model import NeuralModel
-from phrasetool.translator.network import NeuralTranslator, padded_targets
-from phrasetool.translator.settings import NeuralSettings
+from phrasetool.translator.model import TranslatorModel
+from phrasetool.translator.network import TranslatorNetwork, padded_targets
+from phrasetool.translator.settings import TranslatorSettings
 from phrasetool.unique_phrases import number_distinct
 
-# Predictions that one number is fitted to: enough for three digits of it.
+# Number of predictions that the temperature is fitted to, enough for three digits.
 _FITTED_PREDICTIONS = 4096
 _SENTENCES_AT_ONCE = 64
-# Logarithms of temperatures that are looked at.
+# Range of the logarithm of the temperature.
 _LOG_TEMPERATURES = -7.0, 2.0
 
 
 @torch.no_grad()
-def fitted_temperature(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> float:
-    """The temperature with the highest likelihood of held-out sentences; 1 for a softmax.
+def fitted_temperature(module: TranslatorNetwork, pairs: PhrasePairs, seed: int) -> float:
+    """Return the temperature with the highest likelihood of held-out sentences; 1 for a softmax.
 
     Args:
-        module: is asked what it predicts.
+        module: trained network.
         pairs: sentences and their translations.
-        seed: of the sample that is taken of them.
+        seed: random seed of the sample of pairs.
     """
     if not module.architecture.continuous:
         return 1.0
-    found = list(_predictions(module, pairs, seed))
-    predicted = functional.normalize(torch.cat([rows for rows, _ in found]), dim=1)
-    wanted = torch.cat([ids for _, ids in found])
+    batches = list(_predictions(module, pairs, seed))
+    predicted = functional.normalize(torch.cat([rows for rows, _ in batches]), dim=1)
+    words = torch.cat([ids for _, ids in batches])
     cosines = predicted @ module.targets.T
-    right = cosines.gather(1, wanted[:, None])[:, 0]
+    own_cosines = cosines.gather(1, words[:, None])[:, 0]
 
     def likelihood(logarithm: float) -> float:
-        return float((right / math.exp(logarithm) - (cosines / math.exp(logarithm)).logsumexp(1)).mean())
+        return float((own_cosines / math.exp(logarithm) - (cosines / math.exp(logarithm)).logsumexp(1)).mean())
 
     return math.exp(_argmax_unimodal(likelihood, *_LOG_TEMPERATURES))
 
 
-def _predictions(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """What is predicted for random sentences, and the ids that come there, until there are enough."""
+def _predictions(module: TranslatorNetwork, pairs: PhrasePairs, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield predictions for random sentences, and the ids of the right words, until there are enough."""
     order = np.random.default_rng(seed).permutation(len(pairs))
-    count = 0
+    predictions = 0
     for first in range(0, len(order), _SENTENCES_AT_ONCE):
         batch = order[first : first + _SENTENCES_AT_ONCE]
         targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
-        wanted = targets[targets >= 0]
-        yield module.predict(module.encode(pairs.sources.select(batch)), targets), wanted
-        count += len(wanted)
-        if count >= _FITTED_PREDICTIONS:
+        words = targets[targets >= 0]
+        yield module.predict(module.encode(pairs.sources.select(batch)), targets), words
+        predictions += len(words)
+        if predictions >= _FITTED_PREDICTIONS:
             return
 
 
 def _argmax_unimodal(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function of one hill is highest, by golden section."""
+    """Return the argument that maximises a unimodal function, by golden-section search."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = function(left), function(right)
@@ -96,20 +96,20 @@ def _argmax_unimodal(function: Callable[[float], float], low: float, high: float
     return (low + high) / 2
 
 
-# Pairs that are looked at, and how many are enough to say something.
+# Maximum number of compared pairs, and minimum number of distinct sources for a verdict.
 _COMPARED_PAIRS, _FEWEST_SOURCES = 500, 100
 
 
-def fault_of_guessing(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -> str | None:
-    """Why a translator is of no use: its predictions do not depend on what it reads; None if they do.
+def check_better_than_chance(module: TranslatorNetwork, pairs: PhrasePairs, seed: int) -> str | None:
+    """Return why the predictions of a translator do not depend on its source; None if they do, or if pairs are too few.
 
-    Each translation is read word by word beside its own sentence and beside others.  That also holds a translator of
-    frequent words to what it knows of the sentence.
+    Each translation is scored word by word with its own source and with others, so a translator that only predicts
+    frequent words is at chance level.
 
     Args:
-        module: not in training.
-        pairs: sentences and their translations, which it did not learn from; too few say nothing.
-        seed: of the sample that is taken of them, and of the other sentences.
+        module: network, not in training.
+        pairs: sentences and their translations that it did not learn from.
+        seed: random seed of the sample of pairs and of the other sources.
     """
     chosen = np.random.default_rng(seed).permutation(len(pairs))[:_COMPARED_PAIRS]
     sources, targets = pairs.sources.select(chosen), pairs.targets.select(chosen)
@@ -127,33 +127,33 @@ def fault_of_guessing(module: NeuralTranslator, pairs: PhrasePairs, seed: int) -
 
 
 @torch.no_grad()
-def _mean_word_scores(module: NeuralTranslator, sources: Phrases, targets: Phrases) -> FloatArray:
-    """How well N translations are predicted, a word: cosines, or logarithms of a softmax; shape (N,)."""
-    found = np.empty(len(sources), np.float32)
+def _mean_word_scores(module: TranslatorNetwork, sources: Phrases, targets: Phrases) -> FloatArray:
+    """Return the mean score per word of N translations: cosines, or log probabilities of a softmax; shape (N,)."""
+    scores = np.empty(len(sources), np.float32)
     for first in range(0, len(sources), _SENTENCES_AT_ONCE):
         part = slice(first, first + _SENTENCES_AT_ONCE)
         chosen = targets.part(first, min(first + _SENTENCES_AT_ONCE, len(targets)))
-        words = padded_targets(chosen, module.end).to(module.words.device)
-        predicted = module.predict(module.encode(sources.part(first, first + len(chosen))), words)
-        wanted = words[words >= 0]
+        padded = padded_targets(chosen, module.end).to(module.words.device)
+        predicted = module.predict(module.encode(sources.part(first, first + len(chosen))), padded)
+        words = padded[padded >= 0]
         if module.architecture.continuous:
-            right = functional.cosine_similarity(predicted, module.targets[wanted], 1)
+            word_scores = functional.cosine_similarity(predicted, module.targets[words], 1)
         else:
-            right = module.logits(predicted).log_softmax(1).gather(1, wanted[:, None])[:, 0]
+            word_scores = module.logits(predicted).log_softmax(1).gather(1, words[:, None])[:, 0]
         ends = np.cumsum(chosen.lengths + 1)
-        found[part] = np.add.reduceat(right.cpu().numpy(), ends - chosen.lengths - 1) / (chosen.lengths + 1)
-    return found
+        scores[part] = np.add.reduceat(word_scores.cpu().numpy(), ends - chosen.lengths - 1) / (chosen.lengths + 1)
+    return scores
 
 
 @dataclass(frozen=True)
-class NeuralReport:
+class TranslatorReport:
     """One line of `training.jsonl`.
 
     Attributes:
-        epoch: from 1.
-        loss: mean of a word (or end) over the epoch.
-        development_loss: that of the development set after the epoch; None without one.
-        updates: done so far.
+        epoch: number of the epoch, from 1.
+        loss: mean loss per word (or end) over the epoch.
+        development_loss: mean loss per word on the development set after the epoch; None without one.
+        updates: number of updates so far.
     """
 
     epoch: int
@@ -162,15 +162,15 @@ class NeuralReport:
     updates: int
 
 
-class NeuralTrainer(EpochTrainer[NeuralReport]):
+class TranslatorTrainer(EpochTrainer[TranslatorReport]):
     """Trains a translator.
 
     Args:
-        pairs: what to learn from.
-        development: decides which epoch is kept; None for the last.
-        targets: the vectors to predict, see `target_table`.
-        settings: how.
-        device: where; CPU by default.
+        pairs: training pairs.
+        development: pairs that decide which epoch is kept; None for the last epoch.
+        targets: vectors to predict, see `target_table`.
+        settings: hyper-parameters.
+        device: device to train on; CPU by default.
     """
 
     def __init__(
@@ -178,11 +178,11 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
         pairs: PhrasePairs,
         development: PhrasePairs | None,
         targets: FloatArray,
-        settings: NeuralSettings,
+        settings: TranslatorSettings,
         device: torch.device | None = None,
     ) -> None:
         self.pairs, self.development, self.settings = pairs, development, settings
-        module = NeuralTranslator(
+        module = TranslatorNetwork(
             settings.architecture, len(pairs.source_vocabulary), targets, settings.seed, settings.dropout
         )
         self.module = module.to(device or torch.device("cpu"))
@@ -192,7 +192,7 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
         self._start_loss = self._mean_loss(pairs, settings.batch_size)
 
     def _pass(self, rng: np.random.Generator, tick: Tick) -> float:
-        """An epoch; the mean loss of a word."""
+        """Run one epoch; return the mean loss per word."""
         self.module.train()
         self.module.seed_dropout(int(rng.integers(2**63)))
         total = torch.zeros((), dtype=torch.float64, device=self.module.words.device)
@@ -203,37 +203,37 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
             tick(len(batch))
         return float(total) / (len(self.pairs.targets.words) + len(self.pairs))
 
-    def kept(self) -> NeuralTranslator:
-        """The translator of the best epoch; without a development set, of the last."""
+    def kept(self) -> TranslatorNetwork:
+        """Return the network of the best epoch; without a development set, of the last one."""
         self.learnt.take_best()
         return self.module.eval()
 
     def _update(self, batch: Int64Array, rng: np.random.Generator, number: int) -> Tensor:
-        """One step of Adam; the sum of the losses."""
+        """Make one step of Adam; return the sum of the losses."""
         s = self.settings
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
         losses, _ = self._losses(self.pairs, batch, rng)
-        # As in the predecessor's program the sum over a sentence's words counts, not their mean.
+        # The loss of a sentence is a sum over its words, not their mean, as in the program of the predecessor.
         self.learnt.step(losses / len(batch), s.clip)
         return losses.detach()
 
     def _losses(self, pairs: PhrasePairs, batch: Int64Array, rng: np.random.Generator) -> tuple[Tensor, int]:
-        """Sum of the losses of a batch, a scalar, and how many there are."""
+        """Return the sum of the losses of a batch, a scalar, and their number."""
         module = self.module
         targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
         predicted = module.predict(module.encode(pairs.sources.select(batch)), targets)
-        wanted = targets[targets >= 0]
+        words = targets[targets >= 0]
         objective = self.settings.objective
         if objective is None:
             assert module.bias is not None
-            return softmax_cross_entropy(predicted, module.targets, module.bias, wanted), len(wanted)
-        frozen = FrozenBatch(module.targets[wanted], None, module.targets, rng)
-        return objective.frozen_losses(predicted, frozen).sum(), len(wanted)
+            return softmax_cross_entropy(predicted, module.targets, module.bias, words), len(words)
+        frozen = FrozenBatch(module.targets[words], None, module.targets, rng)
+        return objective.frozen_losses(predicted, frozen).sum(), len(words)
 
     @torch.no_grad()
     def _mean_loss(self, pairs: PhrasePairs, most: int | None = None) -> float:
-        """Mean loss of a word of some pairs (the first ones), without dropout."""
+        """Return the mean loss per word of the first pairs, without dropout."""
         rng = np.random.default_rng(self.settings.seed)
         self.module.eval()
         total = count = 0.0
@@ -243,15 +243,15 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
             total, count = total + float(losses), count + words
         return total / count
 
-    def _report(self, loss: float) -> NeuralReport:
-        found = None if self.development is None else self._mean_loss(self.development)
-        return NeuralReport(self.epoch, loss, found, self.updates_done)
+    def _report(self, loss: float) -> TranslatorReport:
+        development_loss = None if self.development is None else self._mean_loss(self.development)
+        return TranslatorReport(self.epoch, loss, development_loss, self.updates_done)
 
     def _goodness(self, report: Mapping[str, Any]) -> float | None:
         return None if report["development_loss"] is None else -float(report["development_loss"])
 
     def start_errors(self) -> dict[str, StartError]:
-        """The loss of a first batch before the first update."""
+        """Return the loss of a first batch before the first update."""
         bounded = self.settings.objective is None or self.settings.objective.bounded
         return {"train": StartError.of(self._start_loss, 0.0 if bounded else float(self.settings.dimension))}
 
@@ -265,40 +265,41 @@ class NeuralTrainer(EpochTrainer[NeuralReport]):
         self._start_loss = progress["start_loss"]
 
 
-def checkpoint_bytes(settings: NeuralSettings, source_words: int, target_words: int) -> int:
-    """What training writes at most: a checkpoint with two moments of Adam and the best so far, and its successor.
+def checkpoint_bytes(settings: TranslatorSettings, source_words: int, target_words: int) -> int:
+    """Return the maximum size in bytes of a checkpoint with two moments of Adam and the best so far, and its successor.
 
     Args:
-        settings: of the training.
-        source_words, target_words: of the vocabularies, the unknown word included.
+        settings: hyper-parameters.
+        source_words, target_words: sizes of the vocabularies, including the unknown word.
     """
     table = np.zeros((target_words + 1, settings.dimension), np.float32)
-    module = NeuralTranslator(settings.architecture, source_words, table)
+    module = TranslatorNetwork(settings.architecture, source_words, table)
     return 2 * 4 * 4 * sum(value.numel() for value in module.parameters())
 
 
-def train_neural(
+def train_translator(
     pairs: PhrasePairs,
     development: PhrasePairs | None,
     targets: FloatArray,
-    settings: NeuralSettings,
+    settings: TranslatorSettings,
     run: TrainingRun,
-) -> NeuralModel:
+) -> TranslatorModel:
     """Train a translator and save it.
 
     Args:
-        pairs: what to learn from.
-        development: decides which epoch is kept, and the temperature; None for the last epoch, and the pairs.
-        targets: the vectors to predict, shape (V + 1, d), see `target_table`.
-        settings: how.
-        run: where and how.
+        pairs: training pairs.
+        development: pairs that decide which epoch is kept, and the temperature; None for the last epoch and the
+            training pairs.
+        targets: vectors to predict, shape (V + 1, d), see `target_table`.
+        settings: hyper-parameters.
+        run: model folder, device and listeners.
 
     Raises:
         ModelError: there is a finished model; or the checkpoint is missing, damaged, or of other texts or settings.
-        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is no better
-            than guessing, and its checkpoint stays.
+        DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is at chance
+            level, and its checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
-        ValueError: there is no pair.
+        ValueError: pairs is empty.
     """
     if not len(pairs):
         raise ValueError("expected sentence pairs, at least one")
@@ -310,16 +311,16 @@ def train_neural(
         "settings": settings.as_dict(),
     }
 
-    def start() -> NeuralTrainer:
-        return NeuralTrainer(pairs, development, targets, settings, run.device)
+    def start() -> TranslatorTrainer:
+        return TranslatorTrainer(pairs, development, targets, settings, run.device)
 
     trainer = train_epochs(run, identity, start)
     module = trainer.kept()
-    if fault := fault_of_guessing(module, development or pairs, settings.seed):
-        run.refuse(guessing(run.folder, fault, settings.learning_rate))
+    if reason := check_better_than_chance(module, development or pairs, settings.seed):
+        run.refuse(guessing(run.folder, reason, settings.learning_rate))
     temperature = fitted_temperature(module, development or pairs, settings.seed)
     training = {**settings.as_dict(), "pairs": len(pairs), "epochs_done": trainer.epoch, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
-    model = NeuralModel(*vocabularies, settings.architecture, module.arrays(), temperature, training)
+    model = TranslatorModel(*vocabularies, settings.architecture, module.arrays(), temperature, training)
     run.save(model)
     return model

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from moses_compat.measures.neural import score_parts, score_windows
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.parallel_models import random_parallel_model, toy_lines
@@ -46,7 +46,7 @@ def test_one_column_is_the_probability_of_each_pair(classifier_folder, model_fol
     assert "5 scores instead of 4" in done.err
     written = read(tmp_path / "a.gz")
     assert naive.cut_columns(written, 1) == TABLE
-    model = ParallelModel.load(classifier_folder)
+    model = PairClassifierModel.load(classifier_folder)
     expected = np.array([model.probabilities([source], [target])[0] for source, target in phrases()])
     # Nothing is said of what is unknown: 1 costs the decoder nothing.
     unknown = [source == b"?!" for source, _ in phrases()]
@@ -95,7 +95,7 @@ def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, 
     assert same.out == pruned.out
     alone = run_inside("prune", table, "-m", classifier_folder, "--method", "parallel", "-t", "0.3", "-q",
                        "--keep-top", "0", "--protect", "none")  # fmt: skip
-    model = ParallelModel.load(classifier_folder)
+    model = PairClassifierModel.load(classifier_folder)
     likely = [source == b"?!" or model.probabilities([source], [target])[0] >= 0.3 for source, target in phrases()]
     assert alone.out == b"".join(line for line, stays in zip(TABLE.splitlines(True), likely, strict=True) if stays)
     saved = ("--similarities", tmp_path / "scores")
@@ -118,7 +118,7 @@ def test_long_phrases_are_cut_and_counted(tmp_path):
     table = write(tmp_path / "t", b"saa ||| taa ||| 0.5\n" + long)
     done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
     assert (done.code, "1 are longer than a model reads" in done.err) == (0, True)
-    model = ParallelModel.load(tmp_path / "m")
+    model = PairClassifierModel.load(tmp_path / "m")
     expected = model.probabilities([b"saa", b"saa " * 12], [b"taa", b"taa " * 3])
     assert column((tmp_path / "o").read_bytes()) == pytest.approx(expected, rel=1e-4)
 

@@ -10,7 +10,7 @@ import pytest
 from moses_compat.files import streams
 from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
 from moses_compat.measures.neural import score_parts
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
@@ -58,7 +58,7 @@ def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
         "--rejected", tmp_path / "rejected", "--json", tmp_path / "json", "--threshold", 0.3,
     )  # fmt: skip
     assert done.code == 0, done.err
-    model = ParallelModel.load(classifier_folder)
+    model = PairClassifierModel.load(classifier_folder)
     pairs = list(zip(source.read_bytes().splitlines(True), target.read_bytes().splitlines(True), strict=True))
     plain = [[line.replace(b"\t", b" ").strip() for line in pair] for pair in pairs]
     expected = np.array([model.probabilities([s], [t])[0] if s and t else 0 for s, t in plain])
@@ -85,7 +85,10 @@ def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_
     options = ("--scores", tmp_path / "scores", "--threshold", "best", "--json", tmp_path / "json")
     done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
     assert done.code == 0, done.err
-    told, best = json.loads((tmp_path / "json").read_text()), ParallelModel.load(classifier_folder).thresholds["best"]
+    told, best = (
+        json.loads((tmp_path / "json").read_text()),
+        PairClassifierModel.load(classifier_folder).thresholds["best"],
+    )
     assert told["threshold"] == best != 0.5
     assert "tells pairs from others with AUC 0.7" in done.err
     verdicts = np.array([row[1] == b"kept" for row in rows(tmp_path / "scores")])
@@ -250,7 +253,7 @@ def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
 
 def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
-    best = ParallelModel.load(classifier_folder).thresholds["best"]
+    best = PairClassifierModel.load(classifier_folder).thresholds["best"]
     done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
     assert done.code == 0, done.err
     assert f"score less than {best:g}" in done.err
@@ -330,8 +333,10 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
 
     fast = {**FAST, "epochs": 6, "search_units": 0}
     del fast["search_epochs"]
-    made = parallel_settings.ParallelSettings
-    monkeypatch.setattr(parallel_settings, "ParallelSettings", lambda **given: made(**{**fast, "seed": given["seed"]}))
+    made = parallel_settings.PairClassifierSettings
+    monkeypatch.setattr(
+        parallel_settings, "PairClassifierSettings", lambda **given: made(**{**fast, "seed": given["seed"]})
+    )
     # One pair in five is wrong.
     sources, targets = toy_lines(1500, 4)
     wrong = range(0, 1500, 5)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from tests.cli.small_translator import FAST, bitext, sentences, vector_file
 from tests.commands import COMMAND, clean_environment, run_inside, write
 
@@ -25,7 +25,7 @@ def test_train_says_what_it_does(files, tmp_path):
     done = train(source, target, "--dev", *development, "--target-text", more, "-o", tmp_path / "m", "--json",
                  tmp_path / "j.json", "--max-length", 5)  # fmt: skip
     assert done.code == 0, done.err
-    model = NeuralModel.load(tmp_path / "m")
+    model = TranslatorModel.load(tmp_path / "m")
     lines = done.err.splitlines()
     long = sum(len(line.split()) > 5 for line in sentences(80)[0])
     assert lines[0] == f"phrasetool: {target}: {long} pairs of more than 5 words a side are left out"
@@ -56,7 +56,7 @@ def test_phrase_pairs_each_once_and_a_share_held_out(tmp_path):
         done = train(file, "-o", tmp_path / "m", "--overwrite", "--loss", "cosine")
         assert done.code == 0, done.err
         assert "pairs are held out as the development set" in done.err
-        model = NeuralModel.load(tmp_path / "m")
+        model = TranslatorModel.load(tmp_path / "m")
         identities.add(model.identity)
         assert model.training["pairs_file"] == str(file)
     assert len(identities) == 1
@@ -67,7 +67,7 @@ def test_other_losses_presets_and_options(files, tmp_path, loss):
     done = train(*files[0], "--dev", *files[1], "--loss", loss, "--preset", "transformer", "--schedule", "linear",
                  "--dropout", 0.1, "-o", tmp_path / "m", "-q")  # fmt: skip
     assert (done.code, done.err) == (0, "")
-    model = NeuralModel.load(tmp_path / "m")
+    model = TranslatorModel.load(tmp_path / "m")
     assert model.architecture.cell == "transformer"
     assert model.architecture.continuous == (loss == "vmf")
     assert model.training["schedule"] == "linear"
@@ -99,7 +99,7 @@ def test_vectors_from_a_file(files, tmp_path):
     done = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m")
     assert done.code == 0, done.err
     assert f"11 of 12 target words have a vector in {vectors}" in done.err
-    assert b"dog" not in NeuralModel.load(tmp_path / "m").target_vocabulary.words
+    assert b"dog" not in TranslatorModel.load(tmp_path / "m").target_vocabulary.words
 
 
 ROW = " ".join(["0.5"] * 16)

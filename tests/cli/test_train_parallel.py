@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from tests.commands import run_inside, write
 from tests.parallel_models import FAST, bert_folder, toy_lines
 
@@ -30,7 +30,7 @@ def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(fil
     (source, target), development = files
     done = train(source, target, "--dev", *development, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
     assert done.code == 0, done.err
-    model = ParallelModel.load(tmp_path / "m")
+    model = PairClassifierModel.load(tmp_path / "m")
     lines = [line for line in done.err.splitlines() if " left" not in line and "phrasetool: read" not in line]
     assert lines[0] == "phrasetool: 300 pairs; development set of 50 pairs"
     assert lines[1] == f"phrasetool: training on cpu, preset small, reads words, into {tmp_path / 'm'}"
@@ -64,7 +64,7 @@ def test_phrase_pairs_and_a_share_held_out(tmp_path):
     done = train(write(tmp_path / "pairs", pairs), "-o", tmp_path / "m", "--epochs", 1)
     assert done.code == 0, done.err
     assert "pairs are held out as the development set" in done.err
-    model = ParallelModel.load(tmp_path / "m")
+    model = PairClassifierModel.load(tmp_path / "m")
     assert model.training["pairs_file"] == str(tmp_path / "pairs")
     assert run_inside("evaluate-model", tmp_path / "pairs", "-m", tmp_path / "m").code == 0
 
@@ -77,7 +77,7 @@ def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
     done = train(*given, "-o", tmp_path / "m", "-q")
     assert (done.code, done.err) == (0, "")
     shutil.rmtree(folder)
-    model = ParallelModel.load(tmp_path / "m")
+    model = PairClassifierModel.load(tmp_path / "m")
     assert model.architecture.tuned == (options == ["--tune-embeddings"])
     assert np.isfinite(model.probabilities(["saa sbb"], ["taa tbb"])).all()
     assert run_inside("inspect", tmp_path / "m").code == 0

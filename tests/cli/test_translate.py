@@ -6,7 +6,7 @@ import torch
 
 from moses_compat.engine.n_best_lists import read_n_best
 from phrasetool.phrases import Phrases
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from tests.cli.small_translator import sentences, vector_file
 from tests.commands import read, run_inside, run_outside, write
 
@@ -34,7 +34,7 @@ def test_translations_line_by_line(text, translator, tmp_path):
     assert b"&apos;s" in read(tmp_path / "out.gz")
     document = json.loads(done.out)
     assert (document["sentences"], document["unknown_words"] < 20) == (40, True)
-    assert document["signature"] == NeuralModel.load(translator).signature
+    assert document["signature"] == TranslatorModel.load(translator).signature
     assert "40 sentences translated in " in done.err
 
 
@@ -90,7 +90,7 @@ def test_unknown_words_are_copied_or_looked_up(translator, tmp_path, text):
     table = write(tmp_path / "table", b"nothing ||| new ||| 1\n")
     refused = run_inside("translate", text, "-m", translator, "--table", table, "-o", tmp_path / "out")
     assert (refused.code, (tmp_path / "out").exists()) == (1, False)
-    model = NeuralModel.load(translator)
+    model = TranslatorModel.load(translator)
     # The unknown word takes the place of a known one.
     model.arrays["targets"][[0, 3]] = model.arrays["targets"][[3, 0]]
     model.save(tmp_path / "m")
@@ -129,7 +129,7 @@ def test_words_that_training_never_saw(translator, tmp_path):
     """`hound` is given the vector that is predicted for `hund`."""
     listed = run_inside("neighbours", "hund", "-m", translator, "-k", 1)
     assert listed.out.decode().splitlines()[1].split()[1] == "dog"
-    near = NeuralModel.load(translator)
+    near = TranslatorModel.load(translator)
     row, network = near.arrays["targets"][near.target_vocabulary.id(b"dog")], near.network
     encoded = network.encode(Phrases.from_lists([near.source_vocabulary.ids(b"hund")]))
     predicted = network.step(encoded, network.begin(encoded, 1), torch.tensor([-1]))[0].detach().numpy()[0]
@@ -183,7 +183,7 @@ def test_inspect_and_neighbours(translator):
     document = json.loads(run_inside("inspect", translator, "--json").out)
     assert document["architecture"]["dimension"] == 16
     assert document["words"] == {"source": 12, "target": 12}
-    model = NeuralModel.load(translator)
+    model = TranslatorModel.load(translator)
     assert document["numbers"] == sum(array.size for array in model.arrays.values())
     found = json.loads(run_inside("neighbours", "der hund", "-m", translator, "-k", 3, "--json").out)
     words = [[near["word"] for near in step] for step in found["predicted"]]

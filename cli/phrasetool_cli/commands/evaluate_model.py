@@ -183,16 +183,16 @@ def evaluate_classifier(
     """
     import numpy as np
 
-    from phrasetool.pair_classifier.model import ParallelModel
-    from phrasetool.pair_classifier.quality import measured
+    from phrasetool.pair_classifier.model import PairClassifierModel
+    from phrasetool.pair_classifier.quality import measure_pair_classifier
 
     if len(inputs) > 2:
         raise click.UsageError("a classifier is measured on the two sides of a bitext, or on one file of phrase pairs")
-    model = ParallelModel.load(folder)
+    model = PairClassifierModel.load(folder)
     texts = _read_sentence_pairs(inputs, max_length or model.architecture.longest)
     texts = texts.select(np.sort(np.random.default_rng(seed).permutation(len(texts))[:limit]))
     try:
-        found = measured(model, texts, seed)
+        found = measure_pair_classifier(model, texts, seed)
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
     document({"signature": model.signature, **asdict(found)})

@@ -19,7 +19,7 @@ from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
-    from phrasetool.pair_classifier.bitext_scores import PairJudge
+    from phrasetool.pair_classifier.bitext_scores import PairScorer
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -61,7 +61,7 @@ class ChosenJudge:
     threshold: float
     holds_text: bool
     probable: bool
-    maker: Callable[[FilterRequest, Watch], Callable[[Any, FilterReport], PairJudge]]
+    maker: Callable[[FilterRequest, Watch], Callable[[Any, FilterReport], PairScorer]]
 
 
 def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
@@ -95,16 +95,16 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
 
 
 def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
-    from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.model import PairClassifierModel
 
     if isinstance(threshold, float) and threshold < 0:
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
-    model = ParallelModel.load(folder)
+    model = PairClassifierModel.load(folder)
     if not isinstance(threshold, float):
         # A model may be older than its thresholds' names.
         threshold = model.thresholds.get(_BEST, 0.5)
 
-    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
+    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairScorer]:
         from moses_compat.jobs.bitexts.filter_bitext import classifier_judge
 
         return classifier_judge(model, folder, request, explain, watch)
@@ -118,17 +118,17 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
     if isinstance(threshold, float) and threshold < 0:
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
 
-    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairJudge]:
+    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairScorer]:
         from moses_compat.jobs.bitexts.cross_training import cross_train
-        from phrasetool.pair_classifier.bitext_scores import ClassifierJudge, CrossJudge
+        from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer
 
         models = cross_train(request.source, request.target, request.kept[0], watch=watch)
 
-        def make(sample: Any, report: FilterReport) -> PairJudge:
+        def make(sample: Any, report: FilterReport) -> PairScorer:
             if not isinstance(threshold, float):
                 report.threshold = sum(model.thresholds[_BEST] for model in models) / 2
             # Pairs in even places are judged by what was learnt from those in odd places.
-            return CrossJudge((ClassifierJudge(models[1]), ClassifierJudge(models[0])))
+            return CrossScorer((ClassifierScorer(models[1]), ClassifierScorer(models[0])))
 
         return make
 
@@ -139,7 +139,7 @@ def _by_encoder(
     folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
 ) -> ChosenJudge:  # fmt: skip
     from moses_compat.measures.encoder_request import EncoderRequest
-    from phrasetool.pair_classifier.bitext_scores import EncoderJudge, find_pair_encoder
+    from phrasetool.pair_classifier.bitext_scores import EncoderScorer, find_pair_encoder
 
     if not isinstance(threshold, float):
         raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")
@@ -151,7 +151,7 @@ def _by_encoder(
         raise click.UsageError(f"--detokenise: {error}") from error
     found = find_pair_encoder(folder, more["target_encoder"])
     signature = f"encoder:{'+'.join(dict.fromkeys(found.identities))}|texts:{more['detokenise']}|{more['prefix']!r}"
-    judge = EncoderJudge(found.load(), ready, found.name, signature)
+    judge = EncoderScorer(found.load(), ready, found.name, signature)
     return ChosenJudge(threshold, True, False, lambda request, watch: lambda sample, report: judge)
 
 

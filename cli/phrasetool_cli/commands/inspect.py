@@ -135,11 +135,11 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.models.saved_model import load_model
-    from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.tagger.model import TaggerModel
-    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.model import TranslatorModel
 
     model = load_model(path)
     if isinstance(model, TaggerModel | SyntaxModel):
@@ -149,22 +149,22 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     if isinstance(model, BilingualModel):
         found |= {"encoder": model.kind.name, "columns": list(model.columns)}
         lines += [f"  encoder        {model.kind.name}", f"  columns        {', '.join(model.columns)}"]
-    if isinstance(model, NeuralModel):
+    if isinstance(model, TranslatorModel):
         shape = {**asdict(model.architecture), "temperature": model.temperature}
         found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
         lines += [f"  {key:<14} {value}" for key, value in shape.items()]
         lines.append(f"  numbers        {found['numbers']:,}")
-    if isinstance(model, ParallelModel):
+    if isinstance(model, PairClassifierModel):
         shape = {**asdict(model.architecture), "temperature": model.temperature, "thresholds": model.thresholds}
         found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
         lines += [f"  {key:<14} {value}" for key, value in shape.items()]
         lines.append(f"  numbers        {found['numbers']:,}")
     vocabularies: dict[str, Vocabulary] = {}
-    if isinstance(model, ParallelModel):
+    if isinstance(model, PairClassifierModel):
         vocabularies = dict(zip(("source", "target"), model.vocabularies, strict=False))
     elif isinstance(model, AutoencoderModel):
         vocabularies = {"text": model.vocabulary}
-    elif isinstance(model, BilingualModel | NeuralModel):
+    elif isinstance(model, BilingualModel | TranslatorModel):
         vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.phrase_encoder.neighbours import Neighbour
     from phrasetool.syntax.model import SyntaxModel
-    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.model import TranslatorModel
 
     # Title -> what is listed under it.
     _Shown = Mapping[str, Iterable[Neighbour]]
@@ -75,7 +75,7 @@ def command(
     """
     from phrasetool.models.saved_model import load_model
     from phrasetool.phrase_encoder.model import BilingualModel
-    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.model import TranslatorModel
 
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     folder = model_folder or default_model()
@@ -88,7 +88,7 @@ def command(
         _show(shown, json_file)
         return
     model = load_model(folder)
-    if isinstance(model, NeuralModel):
+    if isinstance(model, TranslatorModel):
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for models of phrase pairs; leave them out")
         found, shown = predicted_words(model, text, count)
@@ -208,7 +208,9 @@ def _listed(text: bytes, nearest: list[tuple[bytes, float]], searched: int) -> t
 _END = b"</s>"
 
 
-def predicted_words(model: NeuralModel, text: bytes, count: int) -> tuple[dict[str, Any], dict[str, list[Neighbour]]]:
+def predicted_words(
+    model: TranslatorModel, text: bytes, count: int
+) -> tuple[dict[str, Any], dict[str, list[Neighbour]]]:
     """Lists for programs and for people, one for each word of the greedy translation and its end.
 
     Args:

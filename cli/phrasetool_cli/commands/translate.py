@@ -17,8 +17,8 @@ from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 if TYPE_CHECKING:
     from moses_compat.corpora.translated_texts import WrittenText
     from phrasetool.phrases import Phrases
-    from phrasetool.translator.decoding import NeuralTranslation
-    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.decoding import TranslatedSentence
+    from phrasetool.translator.model import TranslatorModel
 
 _EXAMPLE = """\b
 Example:
@@ -70,8 +70,13 @@ def command(
     from moses_compat.corpora.translated_texts import WrittenText, read_dictionary, written_words
     from moses_compat.files.streams import Output
     from phrasetool.nn.device import choose_device
-    from phrasetool.translator.decoding import NeuralTranslation, n_best_translations, without_repetitions, written
-    from phrasetool.translator.model import NeuralModel
+    from phrasetool.translator.decoding import (
+        TranslatedSentence,
+        n_best_translations,
+        remove_repetitions,
+        replace_unknown_words,
+    )
+    from phrasetool.translator.model import TranslatorModel
 
     if (new_words is None) != (target_vectors is None):
         raise click.UsageError("--new-words and --target-vectors belong together; give both")
@@ -83,7 +88,7 @@ def command(
     check_inputs(inputs)
     document = json_document(json_file, inputs, [output, listed])
     watch, place = TerminalWatch(quiet), choose_device(device)
-    model = NeuralModel.load(model_folder or default_model())
+    model = TranslatorModel.load(model_folder or default_model())
     if new_words and target_vectors:
         model = with_new_words(model, new_words, target_vectors, watch)
     words = {} if dictionary is None else read_dictionary(dictionary)
@@ -112,14 +117,14 @@ def command(
     escaped = bool(model.training.get("escaped")) if escaped is None else escaped
     known, copies = written_words(model.target_vocabulary.words, escaped), read.copies(words, escaped)
 
-    def line_of(number: int, translation: NeuralTranslation) -> bytes:
-        line = written(translation, known, read.words(number), copies)
-        return b" ".join(without_repetitions(line) if drop_repetitions else line)
+    def line_of(number: int, translation: TranslatedSentence) -> bytes:
+        line = replace_unknown_words(translation, known, read.words(number), copies)
+        return b" ".join(remove_repetitions(line) if drop_repetitions else line)
 
     by_line = dict(zip(full.tolist(), found, strict=True))
     with Output(output) as out, Output(listed) if listed else contextlib.nullcontext() as listing:
         for number in range(len(sentences)):
-            translations = by_line.get(number, [NeuralTranslation((), (), 0.0)])
+            translations = by_line.get(number, [TranslatedSentence((), (), 0.0)])
             lines = [line_of(number, translation) for translation in translations]
             out.write_text(lines[0] + b"\n")
             if listing:
@@ -133,7 +138,7 @@ def command(
     )
 
 
-def _listed(number: int, lines: Sequence[bytes], translations: Sequence[NeuralTranslation]) -> bytes:
+def _listed(number: int, lines: Sequence[bytes], translations: Sequence[TranslatedSentence]) -> bytes:
     """The translations of a sentence in an n-best list."""
     from moses_compat.engine.n_best import n_best_line
 
@@ -195,7 +200,7 @@ def check_dictionary(
     watch.say(f"{display_name(path)} has {found:,} of the {size:,} different words of {display_name(text)}")
 
 
-def with_new_words(model: NeuralModel, words: str, vectors: str, watch: TerminalWatch) -> NeuralModel:
+def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: TerminalWatch) -> TranslatorModel:
     """The model with more target words, whose vectors are of the space that it predicts in.
 
     Args:

@@ -9,7 +9,7 @@ import click
 
 from moses_compat.files.names import STANDARD
 from phrasetool.errors import DataError
-from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, ParallelSettings
+from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
@@ -17,8 +17,8 @@ from phrasetool_cli.train.run import RunOptions, model_folder_option, run_option
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
 if TYPE_CHECKING:
-    from phrasetool.pair_classifier.model import ParallelModel
-    from phrasetool.pair_classifier.training import ParallelReport
+    from phrasetool.pair_classifier.model import PairClassifierModel
+    from phrasetool.pair_classifier.training import PairClassifierReport
     from phrasetool.train.text_pairs import TextPairs
 
 
@@ -51,7 +51,9 @@ Example:
 """
 
 
-@click.command(cls=SettingsCommand, declared=lambda: declarations(ParallelSettings), renamed=_RENAMED, epilog=_EXAMPLE)
+@click.command(
+    cls=SettingsCommand, declared=lambda: declarations(PairClassifierSettings), renamed=_RENAMED, epilog=_EXAMPLE
+)
 @click.argument("files", nargs=-1, required=True, metavar="SOURCE TARGET | PAIRS")
 @sections(
     "Input",
@@ -82,7 +84,7 @@ def command(
         tell(_train(inputs, run, values))
 
 
-def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> ParallelModel:
+def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> PairClassifierModel:
     """Train a classifier of sentence pairs and report progress.
 
     Args:
@@ -97,10 +99,10 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.pair_classifier.training import SearchReport, train_parallel
+    from phrasetool.pair_classifier.training import SearchReport, train_pair_classifier
 
     watch = TerminalWatch(run.quiet)
-    settings = settings_of(ParallelSettings, values, seed=run.seed, encoder=inputs.encoder, tuned=inputs.tuned)
+    settings = settings_of(PairClassifierSettings, values, seed=run.seed, encoder=inputs.encoder, tuned=inputs.tuned)
     place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     check = None if settings.folder is None else _check_text
@@ -108,7 +110,7 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
     watch.say(f"{len(pairs):,} pairs; development set of {len(development):,} pairs")
     watch.say(f"training on {device_name(place)}, preset {settings.preset}, reads {inputs.encoder}, into {run.folder}")
 
-    def report(done: ParallelReport | SearchReport) -> None:
+    def report(done: PairClassifierReport | SearchReport) -> None:
         if isinstance(done, SearchReport):
             watch.say(f"vectors to search by, epoch {done.epoch}/{settings.search_epochs}: loss {done.loss:.4f}")
             return
@@ -122,7 +124,7 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
             training = run.training_run(
                 place, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick
             )
-            trained = train_parallel(pairs, development, settings, training)
+            trained = train_pair_classifier(pairs, development, settings, training)
         except ValueError as error:
             raise DataError(inputs.files[0], str(error)) from error
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

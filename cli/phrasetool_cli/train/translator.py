@@ -12,7 +12,7 @@ import click
 from phrasetool.errors import DataError
 from phrasetool.options import registered
 from phrasetool.phrase_encoder.losses import OBJECTIVES
-from phrasetool.translator.settings import NeuralSettings, losses
+from phrasetool.translator.settings import TranslatorSettings, losses
 from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
@@ -28,8 +28,8 @@ from phrasetool_cli.train.setting_options import (
 if TYPE_CHECKING:
     from phrasetool.phrases import FloatArray
     from phrasetool.train.text_pairs import TextPairs
-    from phrasetool.translator.model import NeuralModel
-    from phrasetool.translator.training import NeuralReport
+    from phrasetool.translator.model import TranslatorModel
+    from phrasetool.translator.training import TranslatorReport
     from phrasetool.vocabulary import Vocabulary
 _SIDES = ("source", "target")
 
@@ -71,14 +71,14 @@ Example:
 def _declared() -> list[Declaration]:
     """Options of the settings and of the losses of vectors."""
     names = [name for name in losses() if name in OBJECTIVES]
-    own = declarations(NeuralSettings)
+    own = declarations(TranslatorSettings)
     return own + [one for name in names for one in declarations(registered(OBJECTIVES, name, "loss"), name)]
 
 
 def _shown(arguments: Sequence[str]) -> Shown:
     """Show the options of the loss that the arguments name, with the defaults of a translator."""
-    loss = value_of(arguments, "--loss") or NeuralSettings.loss
-    return Shown(frozenset([loss]), NeuralSettings(loss=loss).loss_options if loss in losses() else {})
+    loss = value_of(arguments, "--loss") or TranslatorSettings.loss
+    return Shown(frozenset([loss]), TranslatorSettings(loss=loss).loss_options if loss in losses() else {})
 
 
 @click.command(cls=SettingsCommand, declared=_declared, shown=_shown, epilog=_EXAMPLE)
@@ -95,7 +95,7 @@ def _shown(arguments: Sequence[str]) -> Shown:
     model_folder_option,
     "Settings",
     click.option("--loss", metavar="NAME", help=f"Training loss: {', '.join(losses())}.  "
-                                                f"[default: {NeuralSettings.loss}]"),
+                                                f"[default: {TranslatorSettings.loss}]"),
     None,
     run_options,
 )  # fmt: skip
@@ -117,7 +117,7 @@ def command(
         tell(_train(inputs, run, values))
 
 
-def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> NeuralModel:
+def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> TranslatorModel:
     """Train a translator and report progress.
 
     Args:
@@ -134,13 +134,13 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Neu
     from phrasetool.nn.device import device_name
     from phrasetool.train.checks import doubting
     from phrasetool.train.data import check_pairs
-    from phrasetool.translator.training import train_neural
+    from phrasetool.translator.training import train_translator
 
     watch = TerminalWatch(run.quiet)
     doubt = doubting(watch, run.force)
-    loss = values["loss"] or NeuralSettings.loss
+    loss = values["loss"] or TranslatorSettings.loss
     try:
-        settings = NeuralSettings.from_options({**given_options(NeuralSettings, values), **_of_losses(values)},
+        settings = TranslatorSettings.from_options({**given_options(TranslatorSettings, values), **_of_losses(values)},
                                                seed=run.seed, loss=loss)  # fmt: skip
     except ValueError as error:
         raise click.UsageError(str(error)) from error
@@ -163,7 +163,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Neu
         f"into {run.folder}"
     )
 
-    def report(done: NeuralReport) -> None:
+    def report(done: TranslatorReport) -> None:
         watch.say(
             f"epoch {done.epoch}/{settings.epochs}: loss {done.loss:.4f} a word, {done.development_loss:.4f} on the "
             "development set"
@@ -173,13 +173,13 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Neu
         training = run.training_run(
             place, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
         )
-        trained = train_neural(pairs, held, table, settings, training)
+        trained = train_translator(pairs, held, table, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
     return trained
 
 
 def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
-    """Given options of any loss; `NeuralSettings` refuses those of others."""
+    """Given options of any loss; `TranslatorSettings` refuses those of others."""
     found: dict[str, Any] = {}
     for name in OBJECTIVES:
         found |= given_options(registered(OBJECTIVES, name, "loss"), values)
@@ -187,24 +187,23 @@ def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vocabularies(
-    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, run: RunOptions, watch: TerminalWatch
+    inputs: NeuralInputs, texts: TextPairs, settings: TranslatorSettings, run: RunOptions, watch: TerminalWatch
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
     from phrasetool.disk.writable import check_space
     from phrasetool.train.checks import doubting
-    from phrasetool.train.text_pairs import source_vocabulary, target_vocabulary
     from phrasetool.translator.network import target_table
     from phrasetool.translator.training import checkpoint_bytes
 
     limits = settings.min_count, settings.vocabulary_size
-    source, target = source_vocabulary(texts, *limits), target_vocabulary(texts, *limits)
+    source, target = texts.source_vocabulary(*limits), texts.target_vocabulary(*limits)
     # Before vectors are trained, which takes minutes.
     check_space(run.folder, checkpoint_bytes(settings, len(source), len(target)))
     known = _known_vectors(inputs, texts, settings, watch)
     if inputs.vectors:
         if fault := _foreign(1, texts, known):
             doubting(watch, run.force)(f"{inputs.vectors}: {fault}")
-        target = target_vocabulary(texts, *limits, known)
+        target = texts.target_vocabulary(*limits, known)
     try:
         table = target_table(target, known, settings.centring, settings.unknown_vector, settings.seed)
     except ValueError as error:
@@ -213,7 +212,7 @@ def _vocabularies(
 
 
 def _known_vectors(
-    inputs: NeuralInputs, texts: TextPairs, settings: NeuralSettings, watch: TerminalWatch
+    inputs: NeuralInputs, texts: TextPairs, settings: TranslatorSettings, watch: TerminalWatch
 ) -> dict[bytes, FloatArray]:
     """Vectors of target words, of the frequent ones and of others."""
     from moses_compat.corpora.texts import unescaped_sentences

@@ -13,7 +13,7 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.measures.model_fit import FitCheck
-from phrasetool.pair_classifier.model import ParallelModel, fit_of_pairs
+from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.phrases import Int64Array
 from phrasetool.sentences import sentence_lengths
 
@@ -45,7 +45,9 @@ def take_sample(
     return ([sides[0][row] for row in rows], [sides[1][row] for row in rows]), taken
 
 
-def check_bitext(name: str, model: ParallelModel, sample: tuple[list[bytes], list[bytes]], check: FitCheck) -> None:
+def check_bitext(
+    name: str, model: PairClassifierModel, sample: tuple[list[bytes], list[bytes]], check: FitCheck
+) -> None:
     """Tell how well a classifier fits a bitext.
 
     Args:

@@ -19,7 +19,7 @@ from phrasetool.train.text_pairs import held_out
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.model import PairClassifierModel
 
 # Halves with fewer pairs teach a classifier nothing.
 FEWEST_PAIRS = 100
@@ -29,7 +29,7 @@ _SIDES = ("source", "target")
 
 def cross_train(
     source: str, target: str, beside: str, seed: int = 1, watch: Watch = NOBODY
-) -> tuple[ParallelModel, ParallelModel]:
+) -> tuple[PairClassifierModel, PairClassifierModel]:
     """Train a classifier on each half of a bitext: the pairs in even and in odd places, counted from 0.
 
     Models and halves are kept in a folder beside the output, so that an interrupted training goes on; see
@@ -103,28 +103,28 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
         yield from zip(*block.written, strict=True)
 
 
-def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> ParallelModel:
+def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassifierModel:
     """Train on a half, or take the model of an interrupted run that had finished this half."""
-    from phrasetool.pair_classifier.model import ParallelModel
-    from phrasetool.pair_classifier.settings import ParallelSettings
-    from phrasetool.pair_classifier.training import text_identity, train_parallel
+    from phrasetool.pair_classifier.model import PairClassifierModel
+    from phrasetool.pair_classifier.settings import PairClassifierSettings
+    from phrasetool.pair_classifier.training import train_pair_classifier
     from phrasetool.train.run import CHECKPOINT
 
     place = folder / half
-    settings = ParallelSettings(seed=seed, search_units=0)
+    settings = PairClassifierSettings(seed=seed, search_units=0)
     source, target = (os.fspath(folder / f"{half}.{side}") for side in _SIDES)
     everything = read_parallel_texts(source, target)
     try:
         pairs, development = held_out(everything.up_to(settings.max_length), seed)
-        record = {"text": text_identity(everything)}
+        record = {"text": everything.fingerprint}
         if (place / "config.json").exists():
-            model = ParallelModel.load(os.fspath(place))
+            model = PairClassifierModel.load(os.fspath(place))
             if model.training.get("text") == record["text"]:
                 return model
         watch.say(f"training a classifier on the pairs in {half} places: {len(pairs):,} pairs")
         unfinished = (place / CHECKPOINT).exists()
         with watch.items(f"train, {half}", settings.passes * len(pairs), "pair") as tick:
             run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)
-            return train_parallel(pairs, development, settings, run)
+            return train_pair_classifier(pairs, development, settings, run)
     except ValueError as error:
         raise DataError(source, str(error)) from error

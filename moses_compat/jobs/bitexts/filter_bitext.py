@@ -21,14 +21,14 @@ from moses_compat.measures.neural.part_folders import finishing, parts_beside
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
-from phrasetool.pair_classifier.bitext_scores import ClassifierJudge, Judgements, PairJudge
+from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, PairScorer, PairScores
 from phrasetool.phrases import FloatArray
 from phrasetool.pipeline import run
 from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.neural.score_parts import ScoreParts
-    from phrasetool.pair_classifier.model import ParallelModel
+    from phrasetool.pair_classifier.model import PairClassifierModel
 
 # Of the two files.
 Sample = tuple[list[bytes], list[bytes]]
@@ -95,8 +95,8 @@ class FilterReport:
 
 
 def classifier_judge(
-    model: ParallelModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = NOBODY
-) -> Callable[[Sample, FilterReport], PairJudge]:
+    model: PairClassifierModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = NOBODY
+) -> Callable[[Sample, FilterReport], PairScorer]:
     """What makes the judge, once a sample of the bitext is known.
 
     Args:
@@ -106,17 +106,17 @@ def classifier_judge(
         watch: is told how well the model fits.
     """
 
-    def make(sample: Sample, report: FilterReport) -> PairJudge:
+    def make(sample: Sample, report: FilterReport) -> PairScorer:
         check = FitCheck(folder, watch, request.force)
         check_bitext(request.name, model, sample, check)
         report.fit = check.fit
-        return ClassifierJudge(model, usual_lengths(sample) if explain else None)
+        return ClassifierScorer(model, usual_lengths(sample) if explain else None)
 
     return make
 
 
 def filter_bitext(
-    request: FilterRequest, make: Callable[[Sample, FilterReport], PairJudge], watch: Watch = NOBODY
+    request: FilterRequest, make: Callable[[Sample, FilterReport], PairScorer], watch: Watch = NOBODY
 ) -> FilterReport:
     """Write what stays of a bitext.
 
@@ -185,7 +185,7 @@ class _Done:
     """A block that was judged: the text of each output, packed."""
 
     block: SentencePairs
-    judged: Judgements
+    judged: PairScores
     new: bool
     texts: list[bytes]
     counts: PairCounts
@@ -199,11 +199,11 @@ class _Work:
     """
 
     def __init__(
-        self, request: FilterRequest, judge: PairJudge, outputs: list[Output | None], parts: ScoreParts | None
+        self, request: FilterRequest, judge: PairScorer, outputs: list[Output | None], parts: ScoreParts | None
     ) -> None:
         self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
         self._threshold = request.threshold
-        self._remembered: dict[int, Judgements] = {}
+        self._remembered: dict[int, PairScores] = {}
         # Places of pairs that reach a threshold made for a share, and go for more would stay than the share.
         self._ties = np.zeros(0, np.int64)
         self.best = -np.inf
@@ -244,7 +244,7 @@ class _Work:
             self._keep(done, report)
             progress(done.block.position, report.counts.pairs)
 
-    def _judged(self, block: SentencePairs) -> tuple[SentencePairs, Judgements, bool]:
+    def _judged(self, block: SentencePairs) -> tuple[SentencePairs, PairScores, bool]:
         """What is said of a block, and whether it is new."""
         if (remembered := self._remembered.get(block.first)) is not None:
             return block, remembered, False
@@ -269,7 +269,7 @@ class _Work:
         texts = [out.encode(make()) if out else b"" for out, make in zip(self._outputs, makers, strict=True)]
         return _Done(block, judged, new, texts, decided.counts)
 
-    def _store(self, block: SentencePairs, judged: Judgements, new: bool) -> None:
+    def _store(self, block: SentencePairs, judged: PairScores, new: bool) -> None:
         """Keep what is said of a block for a run that goes on after an interruption.
 
         In order, so that nothing is added to the parts of another bitext before they are refused.
@@ -293,7 +293,7 @@ class _Work:
         return block.first // PAIRS, np.tile(block.hashes, self._judge.columns)
 
 
-def _parts(folder: str | None, judge: PairJudge) -> ScoreParts | None:
+def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
     if folder is None:
         return None
     from moses_compat.measures.neural.score_parts import ScoreParts
@@ -301,15 +301,15 @@ def _parts(folder: str | None, judge: PairJudge) -> ScoreParts | None:
     return ScoreParts(folder, f"{judge.signature}|pairs:{PAIRS}", "bitext")
 
 
-def _numbers(judged: Judgements) -> FloatArray:
+def _numbers(judged: PairScores) -> FloatArray:
     """All scores of a block, those without length behind the others."""
     return judged.scores if judged.blind is None else np.concatenate([judged.scores, judged.blind])
 
 
-def _judgements(found: FloatArray, columns: int) -> Judgements:
+def _judgements(found: FloatArray, columns: int) -> PairScores:
     """What `_numbers` gave."""
     parts = found.reshape(columns, -1)
-    return Judgements(parts[0], parts[1] if columns > 1 else None)
+    return PairScores(parts[0], parts[1] if columns > 1 else None)
 
 
 def _checked(blocks: Iterator[SentencePairs], names: tuple[str, str]) -> Iterator[SentencePairs]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.mine import COPY, plain_words
-from phrasetool.pair_classifier.bitext_scores import Judgements
+from phrasetool.pair_classifier.bitext_scores import PairScores
 from phrasetool.phrases import Int64Array, Mask
 from phrasetool.sentences import sentence_lengths
 
@@ -70,7 +70,7 @@ class PairDecisions:
     """
 
     block: SentencePairs
-    judged: Judgements
+    judged: PairScores
     keep: Mask
     notes: Sequence[tuple[bytes, ...]]
 
@@ -78,7 +78,7 @@ class PairDecisions:
     def of(
         cls,
         block: SentencePairs,
-        judged: Judgements,
+        judged: PairScores,
         threshold: float,
         drop_copies: bool,
         longest: int | None,

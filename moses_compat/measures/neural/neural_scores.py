@@ -18,7 +18,7 @@ from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.phrase_encoder.scoring import has_known_word
 from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, Mask, Phrases
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.settings import READINGS
 from phrasetool.vocabulary import Vocabulary
 
@@ -73,7 +73,7 @@ class NeuralScores(WindowedScores):
 
     def __init__(
         self,
-        model: NeuralModel,
+        model: TranslatorModel,
         check: FitCheck | None = None,
         reading: str = READINGS[0],
         threads: int = 1,

@@ -14,8 +14,8 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.neural.opinion_queue import NeuralOpinions
 from moses_compat.measures.neural.text_pieces import TextPiece, TextScores
 from phrasetool.nn.device import one_torch_thread
-from phrasetool.pair_classifier.bitext_scores import ClassifierJudge
-from phrasetool.pair_classifier.model import ParallelModel, fit_of_pairs
+from phrasetool.pair_classifier.bitext_scores import ClassifierScorer
+from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.phrases import FloatArray
 
 
@@ -28,11 +28,11 @@ class ParallelScores(TextScores):
     """
 
     def __init__(
-        self, model: ParallelModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
+        self, model: PairClassifierModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
     ) -> None:
         super().__init__(check, threads, folder)
         self.model = model
-        self._judge = ClassifierJudge(model)
+        self._judge = ClassifierScorer(model)
 
     @property
     def signature(self) -> str:

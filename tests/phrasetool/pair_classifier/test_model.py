@@ -6,9 +6,9 @@ import pytest
 
 from phrasetool.errors import ModelError
 from phrasetool.models.fit import finding
-from phrasetool.pair_classifier.model import ParallelModel, fit_of_pairs
-from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
-from phrasetool.pair_classifier.settings import ParallelSettings
+from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
+from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
+from phrasetool.pair_classifier.settings import PairClassifierSettings
 from phrasetool.pair_classifier.training import fresh_classifier
 from phrasetool.sentences import read_words, sentence_lengths
 from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
@@ -70,7 +70,7 @@ def test_the_length_counts_where_it_is_joined():
 def test_it_comes_back_from_its_folder(tmp_path):
     model = random_parallel_model()
     model.save(tmp_path)
-    again = ParallelModel.load(tmp_path)
+    again = PairClassifierModel.load(tmp_path)
     assert again.identity == model.identity
     assert again.signature == f"model:parallel-{model.identity}|inputs:words|cell:bilstm|length:concat|n:12"
     assert again.thresholds == {"half": 0.5, "best": 0.4}
@@ -84,24 +84,24 @@ def test_it_comes_back_from_its_folder(tmp_path):
                                               ("contextual", True)])  # fmt: skip
 def test_a_model_with_an_encoder_is_complete_in_itself(tmp_path, layer, tuned):
     folder = bert_folder(tmp_path / "bert")
-    settings = ParallelSettings.from_options({**FAST, "layer": layer}, encoder=f"hf:{folder}", tuned=tuned)
+    settings = PairClassifierSettings.from_options({**FAST, "layer": layer}, encoder=f"hf:{folder}", tuned=tuned)
     fresh = fresh_classifier(toy_pairs(20), settings)
-    made = ParallelModel(
+    made = PairClassifierModel(
         [], fresh.architecture, fresh.classifier.arrays(), 1.0, {"half": 0.5, "best": 0.5}, {}, fresh.encoder
     )
     for _ in range(2):
         made.save(tmp_path / "m")
     assert not [name for name in made.arrays if "encoder" in name]
     shutil.rmtree(folder)
-    again = ParallelModel.load(tmp_path / "m")
+    again = PairClassifierModel.load(tmp_path / "m")
     assert again.identity == made.identity
     assert again.signature.split("|")[1] == f"inputs:{layer}-pieces"
     assert np.array_equal(again.probabilities(SOURCES, TARGETS), made.probabilities(SOURCES, TARGETS))
     # Other programs can read it, too.
-    assert FolderInputs(tmp_path / "m" / "encoder", layer, False).width == 16
+    assert PretrainedInputs(tmp_path / "m" / "encoder", layer, False).width == 16
     (tmp_path / "m" / "encoder" / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(ModelError, match="may hold code"):
-        ParallelModel.load(tmp_path / "m")
+        PairClassifierModel.load(tmp_path / "m")
 
 
 def test_damaged_models(tmp_path):
@@ -110,7 +110,7 @@ def test_damaged_models(tmp_path):
 
     def with_config(**changes):
         (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
-        ParallelModel.load(tmp_path)
+        PairClassifierModel.load(tmp_path)
 
     with pytest.raises(ModelError, match="does not describe the architecture"):
         with_config(thresholds=None)
@@ -120,18 +120,18 @@ def test_damaged_models(tmp_path):
         with_config(architecture={**config["architecture"], "word_units": 9})
     other = {**config, "architecture": {**config["architecture"], "units": 7}}
     (tmp_path / "config.json").write_text(json.dumps(other))
-    model = ParallelModel.load(tmp_path)
+    model = PairClassifierModel.load(tmp_path)
     with pytest.raises(ModelError, match="do not fit the architecture"):
         model.classifier
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "source.parts").unlink()
     with pytest.raises(ModelError, match=r"source\.parts: the file is missing"):
-        ParallelModel.load(tmp_path)
+        PairClassifierModel.load(tmp_path)
 
 
 def test_a_model_of_another_kind(model_folder):
     with pytest.raises(ModelError, match="this needs a classifier of sentence pairs") as caught:
-        ParallelModel.load(model_folder)
+        PairClassifierModel.load(model_folder)
     assert caught.value.remedy == "train a classifier of sentence pairs"
 
 
@@ -140,7 +140,7 @@ pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def saved_classifier(classifier_folder):
-    return ParallelModel.load(classifier_folder)
+    return PairClassifierModel.load(classifier_folder)
 
 
 def test_right_pairs_fit_and_exchanged_ones_do_not(saved_classifier):
@@ -172,7 +172,7 @@ def test_words_on_both_sides_count_in_sentences_alone(saved_classifier):
 
 def test_a_model_of_pieces_knows_every_word(tmp_path):
     from phrasetool.pair_classifier.network import SiameseNetwork
-    from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+    from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 
     folder = bert_folder(tmp_path / "bert")
     shape = {"inputs": "folder", "layer": "static", "characters": 0, "word_units": 16}
@@ -181,7 +181,9 @@ def test_a_model_of_pieces_knows_every_word(tmp_path):
     )
     network = SiameseNetwork(architecture, 1)
     arrays = {f"network.{name}": value.detach().numpy() for name, value in network.state_dict().items()}
-    made = ParallelModel([], architecture, arrays, 1.0, {"half": 0.5}, encoder=FolderInputs(folder, "static", False))
+    made = PairClassifierModel(
+        [], architecture, arrays, 1.0, {"half": 0.5}, encoder=PretrainedInputs(folder, "static", False)
+    )
     fit = fit_of_pairs(made, *toy_lines(400, 5))
     assert (fit.source_known, fit.target_known) == (1, 1)
     assert 0.3 < fit.auc < 0.7

@@ -17,7 +17,7 @@ from phrasetool.pair_classifier.network import (
     sentence_units,
     word_units,
 )
-from phrasetool.pair_classifier.settings import SiameseArchitecture
+from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import Phrases
 from phrasetool.sentences import read_words
 from tests.parallel_models import SMALL, WORDS, random_classifier, toy_pairs
@@ -27,7 +27,7 @@ WORD_VECTORS = torch.from_numpy(np.random.default_rng(1).normal(size=(14, 8)).as
 
 
 def made(**changes):
-    return SiameseNetwork(SiameseArchitecture(**{**SMALL, **changes}), 1).eval()
+    return SiameseNetwork(PairClassifierArchitecture(**{**SMALL, **changes}), 1).eval()
 
 
 def sigmoid(x):
@@ -137,7 +137,7 @@ def test_packing(counts):
 
 
 def test_dropout_is_a_matter_of_its_seed():
-    network = SiameseNetwork(SiameseArchitecture(**SMALL), 1, 0.5, 0.5)
+    network = SiameseNetwork(PairClassifierArchitecture(**SMALL), 1, 0.5, 0.5)
 
     def drawn(seed):
         network.seed_dropout(seed)
@@ -153,17 +153,17 @@ def test_dropout_is_a_matter_of_its_seed():
 
 def test_arrays_of_another_architecture():
     arrays = {name: value.numpy() for name, value in made().state_dict().items()}
-    again = SiameseNetwork.from_arrays(SiameseArchitecture(**SMALL), arrays)
+    again = SiameseNetwork.from_arrays(PairClassifierArchitecture(**SMALL), arrays)
     assert torch.equal(again.encode(WORD_VECTORS, COUNTS), made().encode(WORD_VECTORS, COUNTS))
     with pytest.raises(RuntimeError):
-        SiameseNetwork.from_arrays(SiameseArchitecture(**{**SMALL, "units": 7}), arrays)
+        SiameseNetwork.from_arrays(PairClassifierArchitecture(**{**SMALL, "units": 7}), arrays)
 
 
 VECTORS, LENGTHS = torch.randn(3, 12), torch.tensor([2, LONGEST_LENGTH, LONGEST_LENGTH + 50])
 
 
 def length_embedding(length):
-    architecture = SiameseArchitecture(**{**SMALL, "length": length})
+    architecture = PairClassifierArchitecture(**{**SMALL, "length": length})
     return LengthEmbedding(architecture, np.random.default_rng(1))
 
 

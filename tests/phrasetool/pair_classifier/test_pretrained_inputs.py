@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
-from phrasetool.pair_classifier.pretrained_inputs import FolderInputs
+from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 from phrasetool.phrases import Phrases
 from tests.parallel_models import WORDS, bert_folder
 
@@ -36,7 +36,7 @@ def test_contextual_vectors_are_those_of_transformers(folder):
 
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-    vectors, counts = read(FolderInputs(folder, "contextual", False))
+    vectors, counts = read(PretrainedInputs(folder, "contextual", False))
     assert counts.tolist() == [3, 1, 6]
     wanted = []
     for text in TEXTS:
@@ -47,7 +47,7 @@ def test_contextual_vectors_are_those_of_transformers(folder):
 
 
 def test_static_vectors_are_rows_of_its_table(folder):
-    inputs = FolderInputs(folder, "static", False)
+    inputs = PretrainedInputs(folder, "static", False)
     vectors, counts = read(inputs)
     table = inputs.encoder.get_input_embeddings().weight
     assert counts.tolist() == [3, 1, 6]
@@ -57,7 +57,7 @@ def test_static_vectors_are_rows_of_its_table(folder):
 @pytest.mark.parametrize("layer", ["static", "contextual"])
 @pytest.mark.parametrize("tuned", [True, False])
 def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
-    inputs = FolderInputs(folder, layer, tuned)
+    inputs = PretrainedInputs(folder, layer, tuned)
     # Its own dropout never draws.
     inputs.train()
     assert torch.equal(read(inputs)[0], read(inputs)[0])
@@ -71,7 +71,7 @@ def test_what_is_tuned_learns_and_what_is_not_does_not(folder, layer, tuned):
 
 
 def test_precision_is_coarse_while_layers_learn_alone(folder):
-    fine, coarse = (FolderInputs(folder, "contextual", True, precision) for precision in ("float32", "bfloat16"))
+    fine, coarse = (PretrainedInputs(folder, "contextual", True, precision) for precision in ("float32", "bfloat16"))
     with torch.no_grad():
         assert torch.equal(read(fine)[0], read(coarse)[0])
     vectors = [read(inputs)[0] for inputs in (fine, coarse)]
@@ -91,7 +91,7 @@ def test_many_texts_come_back_in_their_own_order(folder):
     """Texts of about one length are read together; whose vectors are whose does not depend on it."""
     rng = np.random.default_rng(1)
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(150)])
-    inputs = FolderInputs(folder, "contextual", False)
+    inputs = PretrainedInputs(folder, "contextual", False)
     together, counts = read(inputs, texts)
     one = [read(inputs, texts.select(np.array([row])))[0] for row in range(len(texts))]
     assert counts.tolist() == [len(vectors) for vectors in one]
@@ -102,7 +102,7 @@ def test_kept_vectors_are_those_that_are_not_kept(folder, monkeypatch):
     rng = np.random.default_rng(2)
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
     other = Phrases.from_lists([[0, 1, 0, 1, 0], [9]])
-    plain, keeping = (FolderInputs(folder, "contextual", False) for _ in range(2))
+    plain, keeping = (PretrainedInputs(folder, "contextual", False) for _ in range(2))
     lexicon = keeping.lexicon(0, WORDS[0])
     keeping.keep(0, texts, lexicon)
     asked = []
@@ -127,7 +127,7 @@ def test_what_is_kept_does_not_depend_on_what_is_asked_first(folder):
     texts = Phrases.from_lists([rng.integers(0, 8, rng.integers(1, 9)).tolist() for _ in range(200)])
     made = []
     for order in (np.arange(200), np.arange(200)[::-1].copy()):
-        inputs = FolderInputs(folder, "contextual", False)
+        inputs = PretrainedInputs(folder, "contextual", False)
         lexicon = inputs.lexicon(0, WORDS[0])
         inputs.keep(0, texts, lexicon)
         for row in order:
@@ -138,7 +138,7 @@ def test_what_is_kept_does_not_depend_on_what_is_asked_first(folder):
 
 def test_the_longest_texts_are_not_kept_where_room_is_short(folder, monkeypatch):
     monkeypatch.setattr("phrasetool.pair_classifier.pretrained_inputs._KEPT_BYTES", 4 * 16 * 5)
-    inputs = FolderInputs(folder, "contextual", False)
+    inputs = PretrainedInputs(folder, "contextual", False)
     lexicon = inputs.lexicon(0, WORDS[0])
     inputs.keep(0, TEXTS, lexicon)
     assert [inputs._kept[0].of(text) is None for text in TEXTS] == [False, False, True]
@@ -146,7 +146,7 @@ def test_the_longest_texts_are_not_kept_where_room_is_short(folder, monkeypatch)
 
 
 def test_unknown_pieces_and_long_texts(folder):
-    inputs = FolderInputs(folder, "contextual", False)
+    inputs = PretrainedInputs(folder, "contextual", False)
     words = [b"?", WORDS[0][0], "日".encode()]
     texts = Phrases.from_lists([[0], [2, 1], [0, 2], [1] * 40])
     lexicon = inputs.lexicon(1, words)
@@ -158,13 +158,13 @@ def test_unknown_pieces_and_long_texts(folder):
 
 
 def test_a_saved_folder_reads_the_same(folder, tmp_path):
-    inputs = FolderInputs(folder, "contextual", True)
+    inputs = PretrainedInputs(folder, "contextual", True)
     with torch.no_grad():
         inputs.encoder.get_input_embeddings().weight[5] += 1
     inputs.save(tmp_path / "new")
-    again = FolderInputs(tmp_path / "new", "contextual", True)
+    again = PretrainedInputs(tmp_path / "new", "contextual", True)
     assert torch.equal(read(inputs)[0], read(again)[0])
-    assert not torch.equal(read(inputs)[0], read(FolderInputs(folder, "contextual", True))[0])
+    assert not torch.equal(read(inputs)[0], read(PretrainedInputs(folder, "contextual", True))[0])
 
 
 def test_folders_that_are_refused(folder, tmp_path):
@@ -185,4 +185,4 @@ def test_folders_that_are_refused(folder, tmp_path):
     }
     for path, message in cases.values():
         with pytest.raises(ModelError, match=message):
-            FolderInputs(path, "contextual", False)
+            PretrainedInputs(path, "contextual", False)

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.pair_classifier.labelled_pairs import contained_pairs, random_pairs
+from phrasetool.pair_classifier.model import probabilities_of
 from phrasetool.pair_classifier.quality import (
     best_quality,
     calibrated_temperature,
     calibration_error,
-    measured,
-    probabilities_of,
+    measure_pair_classifier,
     quality_at,
 )
 from phrasetool.ranking import area_under_curve
@@ -86,7 +86,7 @@ TEXTS = toy_pairs(60)
 
 def test_against_probabilities_of_each_pair():
     model = random_parallel_model()
-    found = measured(model, TEXTS, 3)
+    found = measure_pair_classifier(model, TEXTS, 3)
 
     def lines(texts, side):
         return [b" ".join(WORDS[side][i] for i in text) for text in texts]
@@ -111,4 +111,4 @@ def test_against_probabilities_of_each_pair():
 
 def test_nothing_to_tell_apart():
     with pytest.raises(ValueError, match="nothing to tell apart"):
-        measured(random_parallel_model(), TEXTS.select(np.array([0, 0])), 1)
+        measure_pair_classifier(random_parallel_model(), TEXTS.select(np.array([0, 0])), 1)

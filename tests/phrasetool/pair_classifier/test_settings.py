@@ -1,31 +1,31 @@
 import pytest
 
-from phrasetool.pair_classifier.settings import PRESETS, ParallelSettings, SiameseArchitecture
+from phrasetool.pair_classifier.settings import PRESETS, PairClassifierArchitecture, PairClassifierSettings
 from tests.parallel_models import SMALL
 
 
 def test_the_papers_preset():
-    made = ParallelSettings.from_options({"preset": "paper"})
+    made = PairClassifierSettings.from_options({"preset": "paper"})
     assert made.sizes == {"word_units": 512, "units": 256, "hidden": 256}
     found = made.as_dict()
     wanted = {"batch_size": 128, "dropout": 0.2, "learning_rate": 0.0001, "epochs": 15, "negatives": 5, "clip": 5.0,
               "containment": 0, "contrast": 0.0, "characters": 0, "hidden_words": 0.0}  # fmt: skip
     assert {name: found[name] for name in wanted} == wanted
-    assert ParallelSettings.from_options({"preset": "paper", "epochs": 3}).epochs == 3
+    assert PairClassifierSettings.from_options({"preset": "paper", "epochs": 3}).epochs == 3
 
 
 def test_sizes_that_are_given():
-    made = ParallelSettings.from_options({"units": 7})
+    made = PairClassifierSettings.from_options({"units": 7})
     assert made.sizes == {"word_units": 128, "units": 7, "hidden": 128}
     assert made.architecture().word_units == 128
     # A folder's vectors have the size that they have.
-    folder = ParallelSettings.from_options({"layer": "static"}, encoder="hf:some/bert", tuned=True, seed=5)
+    folder = PairClassifierSettings.from_options({"layer": "static"}, encoder="hf:some/bert", tuned=True, seed=5)
     assert folder.folder == "some/bert"
     assert folder.seed == 5
     architecture = folder.architecture(16)
     assert (architecture.word_units, architecture.inputs, architecture.layer) == (16, "folder", "static")
     assert (architecture.tuned, architecture.characters) == (True, 0)
-    assert not ParallelSettings(tuned=True).architecture().tuned
+    assert not PairClassifierSettings(tuned=True).architecture().tuned
 
 
 @pytest.mark.parametrize(
@@ -50,23 +50,23 @@ def test_sizes_that_are_given():
 )
 def test_settings_that_make_no_sense(options, message):
     with pytest.raises(ValueError, match=message):
-        ParallelSettings.from_options(options)
+        PairClassifierSettings.from_options(options)
 
 
 @pytest.mark.parametrize("encoder", ["bert", "hf:", "rae"])
 def test_encoders_that_are_none(encoder):
     with pytest.raises(ValueError, match="expected words, word2vec or hf:FOLDER"):
-        ParallelSettings(encoder=encoder)
+        PairClassifierSettings(encoder=encoder)
 
 
 def test_sizes():
-    made = SiameseArchitecture(**SMALL)
+    made = PairClassifierArchitecture(**SMALL)
     assert (made.dimension, made.joined) == (12, 16)
     for changes, sizes in (
         ({"cell": "gru"}, (12, 16)), ({"cell": "lstm"}, (6, 10)), ({"length": "none"}, (12, 12)),
         ({"length": "add"}, (12, 12)), ({"length": "shared"}, (12, 16)),
     ):  # fmt: skip
-        made = SiameseArchitecture(**{**SMALL, **changes})
+        made = PairClassifierArchitecture(**{**SMALL, **changes})
         assert (made.dimension, made.joined) == sizes
 
 
@@ -81,4 +81,4 @@ def test_the_papers_sizes():
 )  # fmt: skip
 def test_what_it_cannot_be(name, value):
     with pytest.raises(ValueError, match=f"^{name} is {value!r}, expected"):
-        SiameseArchitecture(**{**SMALL, name: value})
+        PairClassifierArchitecture(**{**SMALL, name: value})

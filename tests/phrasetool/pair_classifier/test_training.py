@@ -9,19 +9,19 @@ from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.pair_classifier import training as module
 from phrasetool.pair_classifier.labelled_pairs import random_pairs
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.pair_classifier.network import SearchVectors
 from phrasetool.pair_classifier.quality import best_quality
-from phrasetool.pair_classifier.settings import ParallelSettings
+from phrasetool.pair_classifier.settings import PairClassifierSettings
 from phrasetool.pair_classifier.training import (
-    ParallelTrainer,
+    PairClassifierTrainer,
     SearchReport,
     SearchTrainer,
-    contrast_loss,
+    contrastive_loss,
     distinct_targets,
     fresh_classifier,
-    parallel_loss,
-    train_parallel,
+    label_loss,
+    train_pair_classifier,
 )
 from phrasetool.phrases import Phrases
 from phrasetool.train.checks import DivergedError
@@ -38,7 +38,7 @@ class _StopError(Exception):
 
 
 def settings(encoder="words", tuned=False, **options):
-    return ParallelSettings.from_options({**FAST, **options}, encoder=encoder, tuned=tuned)
+    return PairClassifierSettings.from_options({**FAST, **options}, encoder=encoder, tuned=tuned)
 
 
 def lines(texts, side):
@@ -46,11 +46,11 @@ def lines(texts, side):
 
 
 def test_what_is_saved(tmp_path):
-    model = train_parallel(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path, record={"escaped": False}))
+    model = train_pair_classifier(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path, record={"escaped": False}))
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == [1, 2, 3]
-    again = ParallelModel.load(tmp_path)
+    again = PairClassifierModel.load(tmp_path)
     assert again.identity == model.identity
     training = again.training
     assert (training["escaped"], training["pairs"], training["epochs_done"]) == (False, 300, 3)
@@ -72,7 +72,7 @@ def test_what_is_saved(tmp_path):
 
 
 def test_without_vectors_to_search_by_those_of_sentences_serve(tmp_path):
-    model = train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), TrainingRun(tmp_path))
+    model = train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1, search_units=0), TrainingRun(tmp_path))
     assert (model.search, model.search_dimension) == (None, model.dimension)
     sources = lines(DEVELOPMENT.sources, 0)
     np.testing.assert_array_equal(model.search_vectors(sources, "source"), model.encode(sources, "source"))
@@ -91,16 +91,16 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, given):
         if isinstance(report, SearchReport):
             raise _StopError
 
-    whole = train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "whole"))
+    whole = train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", on_report=stop))
+        train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part"))
+        train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part"))
     with pytest.raises(_StopError):
-        train_parallel(
+        train_pair_classifier(
             PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True, on_report=stop_searching)
         )
-    part = train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True))
+    part = train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "part", resume=True))
     assert not (tmp_path / "part/search").exists()
     assert part.identity == whole.identity
     names = ["weights.safetensors", "training.jsonl", "config.json"]
@@ -114,7 +114,7 @@ def test_layers_of_a_tuned_encoder_take_steps_of_their_own(tmp_path):
     rates = {}
     for layer in ("contextual", "static"):
         chosen = settings(f"hf:{folder}", True, layer=layer, learning_rate=0.01, layers_learning_rate=0.0002)
-        trainer = ParallelTrainer(PAIRS, DEVELOPMENT, fresh_classifier(PAIRS, chosen).classifier, chosen)
+        trainer = PairClassifierTrainer(PAIRS, DEVELOPMENT, fresh_classifier(PAIRS, chosen).classifier, chosen)
         groups = trainer.learnt.optimizers[ADAM].param_groups
         rates[layer] = [(group["lr"], len(group["params"])) for group in groups]
         learnt = sum(parameter.requires_grad for parameter in trainer.module.parameters())
@@ -131,7 +131,7 @@ def test_a_tuned_encoder_changes_and_a_frozen_one_does_not(tmp_path):
     folder = bert_folder(tmp_path / "bert")
     weights = (folder / "model.safetensors").read_bytes()
     for tuned in (True, False):
-        train_parallel(
+        train_pair_classifier(
             PAIRS, DEVELOPMENT, settings(f"hf:{folder}", tuned, epochs=1), TrainingRun(tmp_path / "m", overwrite=True)
         )
         saved = (tmp_path / "m/encoder/model.safetensors").read_bytes()
@@ -145,10 +145,10 @@ def test_a_checkpoint_of_other_texts_settings_or_encoders(tmp_path):
     folder = bert_folder(tmp_path / "bert")
     chosen = settings(f"hf:{folder}")
     with pytest.raises(_StopError):
-        train_parallel(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", on_report=stop))
+        train_pair_classifier(PAIRS, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", on_report=stop))
 
     def resume(pairs=PAIRS, chosen=chosen):
-        train_parallel(pairs, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", resume=True))
+        train_pair_classifier(pairs, DEVELOPMENT, chosen, TrainingRun(tmp_path / "m", resume=True))
 
     with pytest.raises(ModelError, match="the texts are other ones"):
         resume(toy_pairs(300, 3))
@@ -163,35 +163,35 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     one = PAIRS.select(np.array([0, 0, 0]))
     assert distinct_targets(one) == 1
     with pytest.raises(ValueError, match="1 distinct pair to learn from, expected two"):
-        train_parallel(one, DEVELOPMENT, settings(), TrainingRun(tmp_path))
+        train_pair_classifier(one, DEVELOPMENT, settings(), TrainingRun(tmp_path))
     with pytest.raises(ValueError, match="1 distinct pair in the development set"):
-        train_parallel(PAIRS, one, settings(), TrainingRun(tmp_path))
+        train_pair_classifier(PAIRS, one, settings(), TrainingRun(tmp_path))
     with pytest.raises(DivergedError, match="smaller learning rate"):
-        train_parallel(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), TrainingRun(tmp_path))
+        train_pair_classifier(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), TrainingRun(tmp_path))
     monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
     with pytest.raises(PhraseToolError, match="make room"):
-        train_parallel(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path / "full"))
+        train_pair_classifier(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path / "full"))
 
 
 def test_one_no_better_than_guessing_is_not_saved_silently(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_CHANCE", 1.1)
+    monkeypatch.setattr(module, "CHANCE", 1.1)
     with pytest.raises(DivergedError, match="no better than chance: the area under its curve") as caught:
-        train_parallel(PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path))
+        train_pair_classifier(PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path))
     assert caught.value.remedy == "keep a poor model"
     assert not (tmp_path / "config.json").exists()
     warnings = []
-    train_parallel(
+    train_pair_classifier(
         PAIRS, DEVELOPMENT, settings(epochs=1), TrainingRun(tmp_path, resume=True, force=True, warn=warnings.append)
     )
     assert "no better than chance" in warnings[0]
-    assert ParallelModel.load(tmp_path).training["epochs_done"] == 1
+    assert PairClassifierModel.load(tmp_path).training["epochs_done"] == 1
 
 
 FEW_PAIRS = toy_pairs(120)
 
 
 def test_words_and_their_parts():
-    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST))
+    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST))
     assert set(made.vocabularies[1].words[1:]) == set(WORDS[1])
     # Of `saa` and its like, what words begin with is shared by all.
     assert set(made.vocabularies[2].words) >= {b"s", b"\x02s"}
@@ -206,13 +206,13 @@ def test_words_and_their_parts():
 def test_rare_words_are_unknown():
     some = FEW_PAIRS.select(np.arange(8))
     counts = np.bincount(some.sources.words, minlength=20)
-    made = fresh_classifier(some, ParallelSettings.from_options({**FAST, "min_count": 2}))
+    made = fresh_classifier(some, PairClassifierSettings.from_options({**FAST, "min_count": 2}))
     assert len(made.vocabularies[0]) == 1 + (counts >= 2).sum() < 1 + (counts >= 1).sum()
 
 
 def test_the_seed_fixes_everything():
     arrays = [
-        fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, seed=seed)).classifier.arrays()
+        fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, seed=seed)).classifier.arrays()
         for seed in (1, 1, 2)
     ]
     assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
@@ -221,7 +221,7 @@ def test_the_seed_fixes_everything():
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_vectors_of_word2vec_centred_and_scaled(which):
-    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, encoder="word2vec"))
+    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder="word2vec"))
     sentences = [[WORDS[which][i] for i in text] for text in FEW_PAIRS.sources]
     known = train_word2vec(sentences, 24, 1)
     words = made.vocabularies[which].words[1:]
@@ -234,7 +234,7 @@ def test_vectors_of_word2vec_centred_and_scaled(which):
 
 def test_an_encoder(tmp_path):
     folder = bert_folder(tmp_path / "bert")
-    made = fresh_classifier(FEW_PAIRS, ParallelSettings.from_options(FAST, encoder=f"hf:{folder}"))
+    made = fresh_classifier(FEW_PAIRS, PairClassifierSettings.from_options(FAST, encoder=f"hf:{folder}"))
     assert made.vocabularies == []
     assert made.encoder is made.classifier.inputs
     assert made.architecture.word_units == 16
@@ -245,7 +245,7 @@ def test_cross_entropy_of_pairs():
     logits, parallel = np.array([2.0, -1.0, 0.5]), np.array([1.0, 1.0, 0.0])
     p = 1 / (1 + np.exp(-logits))
     wanted = -np.mean(parallel * np.log(p) + (1 - parallel) * np.log(1 - p))
-    assert float(parallel_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(wanted)
+    assert float(label_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(wanted)
 
 
 def test_contrast_of_a_batch():
@@ -262,12 +262,12 @@ def test_contrast_of_a_batch():
         column = [scores[j, i] for j in range(4) if j == i or not translations[j, i]]
         losses += [np.log(np.exp(row).sum()) - scores[i, i], np.log(np.exp(column).sum()) - scores[i, i]]
     given = [torch.tensor(array) for array in (sources, targets, translations)]
-    assert float(contrast_loss(*given, 0.2)) == pytest.approx(np.mean(losses))
+    assert float(contrastive_loss(*given, 0.2)) == pytest.approx(np.mean(losses))
 
 
 def trainer(pairs=PAIRS, **options):
-    settings = ParallelSettings.from_options({**FAST, **options})
-    return ParallelTrainer(pairs, DEVELOPMENT, fresh_classifier(pairs, settings).classifier, settings)
+    settings = PairClassifierSettings.from_options({**FAST, **options})
+    return PairClassifierTrainer(pairs, DEVELOPMENT, fresh_classifier(pairs, settings).classifier, settings)
 
 
 @pytest.mark.parametrize("options", [{}, {"cell": "gru"}, {"cell": "lstm"}, {"length": "add"}, {"contrast": 0.0},
@@ -314,8 +314,8 @@ def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
     rows, columns = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 1, 1, 0])
     lengths = torch.from_numpy(pairs.sources.lengths)
     logits = module.network.logits(sides[0][rows], lengths[rows], sides[1][columns], lengths[columns])
-    wanted = parallel_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.0]))
-    wanted += 0.5 * contrast_loss(*sides, torch.eye(2, dtype=torch.bool), 0.05)
+    wanted = label_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.0]))
+    wanted += 0.5 * contrastive_loss(*sides, torch.eye(2, dtype=torch.bool), 0.05)
     assert loss.item() == pytest.approx(wanted.item(), abs=1e-6)
 
 
@@ -334,7 +334,7 @@ def test_the_step_size_rises_and_falls_to_nothing():
     assert constant.learnt.optimizers[ADAM].param_groups[0]["lr"] == 0.01
 
 
-SETTINGS = ParallelSettings(search_units=32, search_epochs=20)
+SETTINGS = PairClassifierSettings(search_units=32, search_epochs=20)
 
 
 def accuracy(trainer, texts):
@@ -357,7 +357,7 @@ def test_translations_come_near_each_other():
 def test_a_seed_fixes_all_and_another_changes_it():
     made = []
     for seed in (1, 1, 2):
-        trainer = SearchTrainer(toy_pairs(40), ParallelSettings(search_units=4, search_epochs=1, seed=seed))
+        trainer = SearchTrainer(toy_pairs(40), PairClassifierSettings(search_units=4, search_epochs=1, seed=seed))
         assert [report.epoch for report in trainer.run()] == [1]
         made.append(trainer.vectors())
     np.testing.assert_array_equal(made[0], made[1])

@@ -6,7 +6,7 @@ import torch
 
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model
-from phrasetool.pair_classifier.model import ParallelModel
+from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import Phrases
 from phrasetool.tagger.data import UPOS, feature_rows, tagger_examples
 from phrasetool.tagger.model import TaggerModel, tag_accuracies, tag_accuracy, tag_scores
@@ -32,7 +32,7 @@ def test_it_comes_back_as_it_was_saved(tmp_path):
     assert again.signature == model.signature == load_model(tmp_path).signature
     assert again.tag([["Haus", "im"], []], "de") == model.tag([["Haus", "im"], []], "de")
     with pytest.raises(ModelError, match="a tagger; this needs a classifier of sentence pairs"):
-        ParallelModel.load(tmp_path)
+        PairClassifierModel.load(tmp_path)
 
 
 def test_unknown_languages_are_refused_with_the_known_ones():

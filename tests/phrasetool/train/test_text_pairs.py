@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.text_pairs import TextPairs, held_out, source_vocabulary, target_vocabulary
+from phrasetool.train.text_pairs import TextPairs, held_out
 from tests.phrasetool.translator.small_pairs import texts
 
 
@@ -14,11 +14,11 @@ def test_lengths_and_vocabularies():
     assert len(pairs.up_to(3)) == 3
     with pytest.raises(ValueError, match="no pair has 0 words"):
         pairs.up_to(0)
-    source = source_vocabulary(pairs, 2, 0)
+    source = pairs.source_vocabulary(2, 0)
     assert source.words == [b"<unk>", b"b"]
     assert source.counts.tolist() == [2, 4]
-    assert target_vocabulary(pairs, 1, 2).words == [b"<unk>", b"x", b"y"]
-    known = target_vocabulary(pairs, 1, 0, {b"y", b"other"})
+    assert pairs.target_vocabulary(1, 2).words == [b"<unk>", b"x", b"y"]
+    known = pairs.target_vocabulary(1, 0, {b"y", b"other"})
     assert known.words == [b"<unk>", b"y"]
     assert known.counts.tolist() == [3, 2]
     ids = pairs.in_ids(source, known)

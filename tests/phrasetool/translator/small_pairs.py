@@ -3,9 +3,9 @@
 import numpy as np
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.text_pairs import TextPairs, source_vocabulary, target_vocabulary
+from phrasetool.train.text_pairs import TextPairs
 from phrasetool.translator.network import target_table
-from phrasetool.translator.settings import NeuralSettings
+from phrasetool.translator.settings import TranslatorSettings
 
 DIMENSION = 12
 OPTIONS = {"dimension": DIMENSION, "units": 32, "word_units": 16, "min_count": 1, "learning_rate": 0.01, "epochs": 3}
@@ -27,8 +27,8 @@ def vectors(seed=1):
 def prepared(count=200, held=30, **options):
     """Pairs, a development set, what is predicted and settings."""
     loss = options.pop("loss", "syn-projection")
-    settings = NeuralSettings.from_options({**OPTIONS, **options}, loss=loss)
+    settings = TranslatorSettings.from_options({**OPTIONS, **options}, loss=loss)
     both = texts(count), texts(held, 2)
-    source, target = source_vocabulary(both[0], 1, 0), target_vocabulary(both[0], 1, 0)
+    source, target = both[0].source_vocabulary(1, 0), both[0].target_vocabulary(1, 0)
     pairs, development = (part.in_ids(source, target) for part in both)
     return pairs, development, target_table(target, vectors(), "plain", "mean", 1), settings

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from phrasetool.phrases import Phrases
-from phrasetool.translator.network import NeuralTranslator
-from phrasetool.translator.settings import NeuralArchitecture
+from phrasetool.translator.network import TranslatorNetwork
+from phrasetool.translator.settings import TranslatorArchitecture
 
 SIZES = {"word_units": 4, "units": 6, "heads": 2, "feed_forward": 5, "dimension": 7}
 KINDS = {
@@ -22,7 +22,7 @@ EVEN = {"word_units": 8, "units": 16, "heads": 2, "feed_forward": 8, "dimension"
 
 
 def architecture(kind, sizes=SIZES):
-    return NeuralArchitecture(**{**sizes, **KINDS[kind]})
+    return TranslatorArchitecture(**{**sizes, **KINDS[kind]})
 
 
 def unit_rows(rows, dimension, seed):
@@ -33,7 +33,7 @@ def unit_rows(rows, dimension, seed):
 def small(kind, source_words=8, target_words=6, seed=1, scale=5.0, sizes=SIZES):
     """A translator whose weights are large enough to make a difference; not in training."""
     table = unit_rows(target_words + 1, sizes["dimension"], seed)
-    module = NeuralTranslator(architecture(kind, sizes), source_words, table, seed)
+    module = TranslatorNetwork(architecture(kind, sizes), source_words, table, seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if "block" not in name:

@@ -10,17 +10,17 @@ from phrasetool.errors import LengthError
 from phrasetool.phrases import Phrases
 from phrasetool.translator import decoding
 from phrasetool.translator.decoding import (
-    NeuralTranslation,
+    TranslatedSentence,
     list_scores,
     log_probabilities,
-    most_words,
+    max_output_lengths,
     n_best_translations,
     nearest_words,
     pair_order,
     pair_scores,
+    remove_repetitions,
+    replace_unknown_words,
     translate,
-    without_repetitions,
-    written,
 )
 from phrasetool.translator.network import padded_targets
 from tests.naive_translator import NaiveTranslator, unit
@@ -33,7 +33,7 @@ TEMPERATURE = 0.3
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wide_beam_finds_the_best_of_all_translations(kind, monkeypatch):
-    monkeypatch.setattr(decoding, "most_words", lambda lengths: np.full(len(lengths), 3))
+    monkeypatch.setattr(decoding, "max_output_lengths", lambda lengths: np.full(len(lengths), 3))
     module = small(kind, target_words=3)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 4)
@@ -45,7 +45,7 @@ def test_a_wide_beam_finds_the_best_of_all_translations(kind, monkeypatch):
 
 
 def test_the_best_translations_in_order(monkeypatch):
-    monkeypatch.setattr(decoding, "most_words", lambda lengths: np.full(len(lengths), 3))
+    monkeypatch.setattr(decoding, "max_output_lengths", lambda lengths: np.full(len(lengths), 3))
     module = small("gru", target_words=3)
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources = sentences(4, 8, 4)
@@ -120,19 +120,19 @@ def test_a_wider_beam_is_better_on_the_whole_and_threads_are_put_back():
 
 
 def test_lengths():
-    assert most_words(np.array([1, 10, 511])).tolist() == [7, 25, 511]
+    assert max_output_lengths(np.array([1, 10, 511])).tolist() == [7, 25, 511]
     module = small("transformer")
     (found,) = translate(module, Phrases.from_lists([[1] * 300]), TEMPERATURE, candidates=[np.array([1])])
     assert len(found.words) <= 511
 
 
 def test_unknown_words_are_copied_or_looked_up():
-    translation = NeuralTranslation((2, 0, 0, 1), (0, 1, 0, 1), 0.0)
+    translation = TranslatedSentence((2, 0, 0, 1), (0, 1, 0, 1), 0.0)
     words = [b"<unk>", b"one", b"two"]
-    assert written(translation, words, [b"a", b"b"], {}) == [b"two", b"b", b"a", b"one"]
-    assert written(translation, words, [b"a", b"b"], {b"b": b"B"}) == [b"two", b"B", b"a", b"one"]
-    assert without_repetitions([b"a", b"a", b"b", b"a", b"a", b"a"]) == [b"a", b"b", b"a"]
-    assert without_repetitions([]) == []
+    assert replace_unknown_words(translation, words, [b"a", b"b"], {}) == [b"two", b"b", b"a", b"one"]
+    assert replace_unknown_words(translation, words, [b"a", b"b"], {b"b": b"B"}) == [b"two", b"B", b"a", b"one"]
+    assert remove_repetitions([b"a", b"a", b"b", b"a", b"a", b"a"]) == [b"a", b"b", b"a"]
+    assert remove_repetitions([]) == []
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "transformer"])

@@ -10,7 +10,7 @@ from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model
 from phrasetool.phrases import Phrases
 from phrasetool.translator.decoding import translate
-from phrasetool.translator.model import NeuralModel, new_target_vectors
+from phrasetool.translator.model import TranslatorModel, new_target_vectors
 from phrasetool.translator.network import target_table
 from phrasetool.vocabulary import Vocabulary
 from tests.phrasetool.translator.small_translators import KINDS, small
@@ -21,15 +21,15 @@ TARGET = Vocabulary([b"<unk>", *(b"t%d" % i for i in range(5))])
 
 def neural_model(kind="gru", **training):
     module = small(kind)
-    return NeuralModel(SOURCE, TARGET, module.architecture, module.arrays(), 0.3, training)
+    return TranslatorModel(SOURCE, TARGET, module.architecture, module.arrays(), 0.3, training)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_comes_back(tmp_path, kind):
     model = neural_model(kind, loss="cosine")
     model.save(tmp_path)
-    again = NeuralModel.load(tmp_path)
-    assert isinstance(load_model(tmp_path), NeuralModel)
+    again = TranslatorModel.load(tmp_path)
+    assert isinstance(load_model(tmp_path), TranslatorModel)
     assert (again.identity, again.signature, again.temperature) == (model.identity, model.signature, 0.3)
     assert again.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
     sources = Phrases.from_lists([[1, 2], [3]])
@@ -42,16 +42,16 @@ def test_what_does_not_fit_together(tmp_path):
     model = neural_model()
     arrays = {**model.arrays, "targets": model.arrays["targets"][1:]}
     with pytest.raises(ValueError, match=re.escape("targets has shape (6, 7), expected (7, 7)")):
-        NeuralModel(SOURCE, TARGET, model.architecture, arrays, 0.3)
+        TranslatorModel(SOURCE, TARGET, model.architecture, arrays, 0.3)
     short = {name: array for name, array in model.arrays.items() if name != "compare.weight"}
     with pytest.raises(ModelError, match="do not fit the architecture"):
-        _ = NeuralModel(SOURCE, TARGET, model.architecture, short, 0.3).network
+        _ = TranslatorModel(SOURCE, TARGET, model.architecture, short, 0.3).network
     model.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     for broken in ({"temperature": "warm"}, {"architecture": {**config["architecture"], "cell": "rnn"}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **broken}))
         with pytest.raises(ModelError, match="does not describe the architecture"):
-            NeuralModel.load(tmp_path)
+            TranslatorModel.load(tmp_path)
 
 
 def test_identity_sees_every_weight_word_and_the_temperature():
@@ -59,9 +59,9 @@ def test_identity_sees_every_weight_word_and_the_temperature():
     arrays = {**model.arrays, "read.bias": model.arrays["read.bias"] + 1}
     words = Vocabulary([*SOURCE.words[:-1], b"other"])
     others = [
-        NeuralModel(SOURCE, TARGET, model.architecture, arrays, 0.3),
-        NeuralModel(words, TARGET, model.architecture, model.arrays, 0.3),
-        NeuralModel(SOURCE, TARGET, model.architecture, model.arrays, 0.2),
+        TranslatorModel(SOURCE, TARGET, model.architecture, arrays, 0.3),
+        TranslatorModel(words, TARGET, model.architecture, model.arrays, 0.3),
+        TranslatorModel(SOURCE, TARGET, model.architecture, model.arrays, 0.2),
     ]
     assert len({model.identity, *(other.identity for other in others)}) == 4
 
@@ -92,7 +92,7 @@ def trained(centring):
     known = {word: rng.normal(1, 1, 7).astype(np.float32) for word in [*TARGET.words[1:], b"new", b"other"]}
     module = small("gru")
     arrays = {**module.arrays(), "targets": target_table(TARGET, known, centring, "mean", 1)}
-    return NeuralModel(SOURCE, TARGET, module.architecture, arrays, 0.3, {"centring": centring}), known
+    return TranslatorModel(SOURCE, TARGET, module.architecture, arrays, 0.3, {"centring": centring}), known
 
 
 @pytest.mark.parametrize("centring", ["plain", "centred"])

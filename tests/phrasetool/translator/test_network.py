@@ -11,8 +11,8 @@ from phrasetool.phrases import Phrases
 from phrasetool.translator.network import (
     NOTHING,
     AttentionCore,
-    NeuralTranslator,
     RecurrentCore,
+    TranslatorNetwork,
     padded_targets,
     target_table,
 )
@@ -83,19 +83,19 @@ def test_target_vectors_learn_only_in_a_softmax():
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrays_make_the_same_translator_and_a_seed_the_same_start(kind):
     module = small(kind)
-    again = NeuralTranslator.from_arrays(module.architecture, module.arrays())
+    again = TranslatorNetwork.from_arrays(module.architecture, module.arrays())
     assert not again.training
     sources = sentences(3, 8, 4)
     torch.testing.assert_close(again.encode(sources).states, module.encode(sources).states, rtol=0, atol=0)
-    one, same, other = (NeuralTranslator(architecture(kind), 8, unit_rows(7, 7, 1), seed) for seed in (3, 3, 4))
+    one, same, other = (TranslatorNetwork(architecture(kind), 8, unit_rows(7, 7, 1), seed) for seed in (3, 3, 4))
     assert torch.equal(one.words, same.words)
     assert not torch.equal(one.words, other.words)
     with pytest.raises(RuntimeError, match="nothing"):
-        NeuralTranslator.from_arrays(module.architecture, {**module.arrays(), "nothing": np.zeros(1, np.float32)})
+        TranslatorNetwork.from_arrays(module.architecture, {**module.arrays(), "nothing": np.zeros(1, np.float32)})
 
 
 def test_dropout_is_a_matter_of_its_seed():
-    module = NeuralTranslator(architecture("gru"), 8, unit_rows(7, 7, 1), dropout=0.5).train()
+    module = TranslatorNetwork(architecture("gru"), 8, unit_rows(7, 7, 1), dropout=0.5).train()
     sources = sentences(3, 8, 4)
 
     def states(seed):
@@ -133,7 +133,7 @@ def test_one_step_after_another_is_all_steps_at_once(kind):
         state = core.begin(start, 4)
         for step in range(4):
             torch.testing.assert_close(core.step(state, inputs[:, step]), expected[:, step])
-        assert state.done == 4
+        assert state.steps == 4
         # A later word changes nothing before it.
         inputs[:, 3] += 1
         assert torch.equal(core.all_steps(inputs, start)[:, :3], expected[:, :3])

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from phrasetool.translator.settings import PRESETS, SOFTMAX_LOSSES, NeuralArchitecture, NeuralSettings, losses
+from phrasetool.translator.settings import PRESETS, SOFTMAX_LOSSES, TranslatorArchitecture, TranslatorSettings, losses
 from tests.phrasetool.translator.small_translators import architecture
 
 
@@ -13,22 +13,22 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
     assert set(SOFTMAX_LOSSES) <= set(found)
     assert "max-margin" not in found
     for loss in found:
-        settings = NeuralSettings.from_options({"units": 8}, loss=loss, seed=3)
+        settings = TranslatorSettings.from_options({"units": 8}, loss=loss, seed=3)
         assert (settings.loss, settings.seed, settings.architecture.units) == (loss, 3, 8)
         assert (settings.objective is None) == (loss in SOFTMAX_LOSSES) == (not settings.architecture.continuous)
-        assert NeuralSettings(**settings.as_dict()) == settings
+        assert TranslatorSettings(**settings.as_dict()) == settings
 
 
 def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
-    assert NeuralSettings(loss="vmf").loss_options["length_weight"] == 0.02
-    assert NeuralSettings().loss_options == {"margin": 0.25}
-    assert NeuralSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
+    assert TranslatorSettings(loss="vmf").loss_options["length_weight"] == 0.02
+    assert TranslatorSettings().loss_options == {"margin": 0.25}
+    assert TranslatorSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
 
 
 def test_presets_give_sizes():
-    assert NeuralSettings(preset="lstm").architecture.units == 1024
-    assert NeuralSettings(preset="lstm", units=64).architecture.units == 64
-    assert NeuralSettings(preset="transformer").architecture.feed_forward == 256
+    assert TranslatorSettings(preset="lstm").architecture.units == 1024
+    assert TranslatorSettings(preset="lstm", units=64).architecture.units == 64
+    assert TranslatorSettings(preset="transformer").architecture.feed_forward == 256
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_presets_give_sizes():
 )
 def test_settings_that_cannot_be(options, loss, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        NeuralSettings.from_options(options, loss=loss)
+        TranslatorSettings.from_options(options, loss=loss)
     with pytest.raises(ValueError, match="seed is"):
-        NeuralSettings(seed=1 << 32)
+        TranslatorSettings(seed=1 << 32)
 
 
 def test_presets_are_architectures_and_the_first_is_the_paper_s():
     made = {
-        name: NeuralArchitecture(**sizes, heads=4, feed_forward=8, dimension=300) for name, sizes in PRESETS.items()
+        name: TranslatorArchitecture(**sizes, heads=4, feed_forward=8, dimension=300) for name, sizes in PRESETS.items()
     }
     paper = made["lstm"]
     assert (paper.units, paper.layers, paper.word_units, paper.input_feeding) == (1024, 2, 512, True)

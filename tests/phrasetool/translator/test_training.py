@@ -13,16 +13,16 @@ from phrasetool.phrases import Phrases
 from phrasetool.train.checks import DivergedError
 from phrasetool.train.run import CHECKPOINT, TrainingRun
 from phrasetool.translator.decoding import pair_scores, translate
-from phrasetool.translator.model import NeuralModel
+from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets
 from phrasetool.translator.settings import losses
 from phrasetool.translator.training import (
-    NeuralTrainer,
+    TranslatorTrainer,
     _mean_word_scores,
+    check_better_than_chance,
     checkpoint_bytes,
-    fault_of_guessing,
     fitted_temperature,
-    train_neural,
+    train_translator,
 )
 from tests.phrasetool.translator.small_pairs import prepared
 
@@ -34,7 +34,7 @@ def test_every_loss_learns(loss, preset):
     if preset == "transformer":
         settings["feed_forward"] = 16
     pairs, development, table, settings = prepared(64, 10, loss=loss, **settings)
-    trainer = NeuralTrainer(pairs, development, table, settings)
+    trainer = TranslatorTrainer(pairs, development, table, settings)
     reports = list(trainer.run())
     assert reports[-1].updates == 12
     assert reports[-1].loss < reports[0].loss
@@ -42,12 +42,12 @@ def test_every_loss_learns(loss, preset):
 
 def test_a_translator_learns_to_translate(tmp_path):
     pairs, development, table, settings = prepared(600, epochs=12, units=64)
-    model = train_neural(pairs, development, table, settings, TrainingRun(tmp_path))
+    model = train_translator(pairs, development, table, settings, TrainingRun(tmp_path))
     found = translate(model.network, development.sources, model.temperature)
     right = [t.words == tuple(target.tolist()) for t, target in zip(found, development.targets, strict=True)]
     assert np.mean(right) > 0.6
     assert 0 < model.temperature < 1
-    assert NeuralModel.load(tmp_path).identity == model.identity
+    assert TranslatorModel.load(tmp_path).identity == model.identity
     assert not (tmp_path / CHECKPOINT).exists()
     log = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in log] == list(range(1, 13))
@@ -56,7 +56,7 @@ def test_a_translator_learns_to_translate(tmp_path):
 
 def test_the_best_epoch_is_kept():
     pairs, development, table, settings = prepared(100, epochs=4)
-    trainer = NeuralTrainer(pairs, development, table, settings)
+    trainer = TranslatorTrainer(pairs, development, table, settings)
     kept = []
     for report in trainer.run():
         kept.append((report.development_loss, trainer.module.words.detach().clone()))
@@ -78,13 +78,13 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_neural(*given, TrainingRun(tmp_path / "whole"))
+    whole = train_translator(*given, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_neural(*given, TrainingRun(tmp_path / "part", on_report=stop))
+        train_translator(*given, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_neural(*given, TrainingRun(tmp_path / "part"))
+        train_translator(*given, TrainingRun(tmp_path / "part"))
     later = []
-    part = train_neural(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
+    part = train_translator(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
     assert part.identity == whole.identity
     for file in ("weights.safetensors", "training.jsonl", "config.json"):
@@ -98,44 +98,44 @@ def test_a_checkpoint_of_other_vectors_texts_or_settings(tmp_path):
         raise _StopError
 
     with pytest.raises(_StopError):
-        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, on_report=stop))
+        train_translator(pairs, development, table, settings, TrainingRun(tmp_path, on_report=stop))
     other = table.copy()
     other[1, 0] += 1e-6
     with pytest.raises(ModelError, match="the target vectors are other ones"):
-        train_neural(pairs, development, other, settings, TrainingRun(tmp_path, resume=True))
+        train_translator(pairs, development, other, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="the texts are other ones"):
-        train_neural(pairs, None, table, settings, TrainingRun(tmp_path, resume=True))
+        train_translator(pairs, None, table, settings, TrainingRun(tmp_path, resume=True))
     with pytest.raises(ModelError, match="units was 32, not 16"):
-        train_neural(pairs, development, table, prepared(40, units=16)[3], TrainingRun(tmp_path, resume=True))
+        train_translator(pairs, development, table, prepared(40, units=16)[3], TrainingRun(tmp_path, resume=True))
 
 
 def test_what_cannot_be_trained(tmp_path, monkeypatch):
     pairs, development, table, settings = prepared(40, 10)
     with pytest.raises(ModelError, match="no checkpoint to resume from"):
-        train_neural(pairs, development, table, settings, TrainingRun(tmp_path, resume=True))
+        train_translator(pairs, development, table, settings, TrainingRun(tmp_path, resume=True))
     wild = prepared(40, 10, learning_rate=1e30, loss="cross-entropy")
     with pytest.raises(DivergedError, match="smaller learning rate"):
-        train_neural(*wild, TrainingRun(tmp_path))
+        train_translator(*wild, TrainingRun(tmp_path))
     needed = checkpoint_bytes(settings, len(pairs.source_vocabulary), len(pairs.target_vocabulary))
-    trainer = NeuralTrainer(pairs, development, table, settings)
+    trainer = TranslatorTrainer(pairs, development, table, settings)
     numbers = sum(value.numel() for value in trainer.module.parameters())
     assert needed == 32 * numbers
     monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
-        train_neural(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
+        train_translator(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()
 
 
 @pytest.fixture(params=["syn-projection", "cross-entropy"])
 def trainer(request):
-    return NeuralTrainer(*prepared(300, 600, loss=request.param, epochs=2))
+    return TranslatorTrainer(*prepared(300, 600, loss=request.param, epochs=2))
 
 
 def test_a_translator_that_learnt_is_better_than_guessing(trainer):
     before = trainer.module.eval()
-    assert fault_of_guessing(before, trainer.development, 1).startswith("it tells sentences from others")
+    assert check_better_than_chance(before, trainer.development, 1).startswith("it tells sentences from others")
     list(trainer.run())
-    assert fault_of_guessing(trainer.kept(), trainer.development, 1) is None
+    assert check_better_than_chance(trainer.kept(), trainer.development, 1) is None
 
 
 def test_one_that_reads_nothing_is_not(trainer):
@@ -146,14 +146,14 @@ def test_one_that_reads_nothing_is_not(trainer):
     # A length is something to be known by.
     same = np.flatnonzero(pairs.sources.lengths == 4)
     pairs = replace(pairs, sources=pairs.sources.select(same), targets=pairs.targets.select(same))
-    fault = fault_of_guessing(trainer.module.eval(), pairs, 1)
+    fault = check_better_than_chance(trainer.module.eval(), pairs, 1)
     assert fault.endswith(", that of guessing is 0.5")
     auc = float(fault.split("AUC ")[1].split(",")[0])
     assert auc < 0.55
 
 
 def test_few_pairs_say_nothing(trainer):
-    assert fault_of_guessing(trainer.module.eval(), prepared(50, 40)[1], 1) is None
+    assert check_better_than_chance(trainer.module.eval(), prepared(50, 40)[1], 1) is None
 
 
 def test_worth_is_that_of_a_word(trainer):
@@ -176,7 +176,7 @@ def test_worth_is_that_of_a_word(trainer):
 @pytest.mark.parametrize("epochs", [1, 6])
 def test_no_temperature_of_a_grid_is_more_likely(epochs):
     pairs, development, table, settings = prepared(200, 60, epochs=epochs)
-    trainer = NeuralTrainer(pairs, development, table, settings)
+    trainer = TranslatorTrainer(pairs, development, table, settings)
     list(trainer.run())
     module = trainer.kept()
     found = fitted_temperature(module, development, 1)
@@ -196,5 +196,5 @@ def test_no_temperature_of_a_grid_is_more_likely(epochs):
 
 def test_a_softmax_has_one():
     pairs, development, table, settings = prepared(40, 10, loss="cross-entropy-tied", epochs=1)
-    module = NeuralTrainer(pairs, development, table, settings).kept()
+    module = TranslatorTrainer(pairs, development, table, settings).kept()
     assert fitted_temperature(module, development, 1) == 1.0

@@ -3,7 +3,7 @@ import pytest
 
 from moses_compat.jobs.bitexts.pair_blocks import SentencePairs
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions
-from phrasetool.pair_classifier.bitext_scores import Judgements
+from phrasetool.pair_classifier.bitext_scores import PairScores
 from phrasetool.sentences import sentence_lengths
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]
@@ -13,7 +13,7 @@ SCORES = np.array([0.5, np.nan, np.nan, 0.9, 0.2, 0.5], np.float32)
 
 def decided(drop=False, blind=None):
     block = SentencePairs(10, SOURCES, TARGETS)
-    return PairDecisions.of(block, Judgements(SCORES, blind), 0.5, drop, 3)
+    return PairDecisions.of(block, PairScores(SCORES, blind), 0.5, drop, 3)
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -55,5 +55,5 @@ def test_sentences_are_as_long_for_the_decision_as_for_the_classifier(space):
     sentences = [b"a" + space + b"b c\n", b"a b c\n"]
     block = SentencePairs(0, sentences, [b"A\n", b"B\n"])
     assert sentence_lengths(block.written[0]).tolist() == [2, 3]
-    found = PairDecisions.of(block, Judgements(np.ones(2, np.float32), None), 0.5, False, 2)
+    found = PairDecisions.of(block, PairScores(np.ones(2, np.float32), None), 0.5, False, 2)
     assert found.notes == [(), (b"long",)]
