@@ -20,6 +20,23 @@ Mask = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 
 
+def prefix_sums(counts: npt.ArrayLike) -> Int64Array:
+    """Return the sums of the first 0, 1, .. N counts: the offsets of a ragged array with these lengths.
+
+    Args:
+        counts: N integers or truth values.
+
+    Returns:
+        int64, shape (N + 1,).
+    """
+    values = np.asarray(counts)
+    sums = np.zeros(len(values) + 1, np.int64)
+    # An empty list is an array of floats, which cannot be added up into integers.
+    if len(values):
+        np.cumsum(values, out=sums[1:])
+    return sums
+
+
 @dataclass(frozen=True)
 class Phrases:
     """A ragged array of phrases.
@@ -35,16 +52,15 @@ class Phrases:
     @classmethod
     def from_lists(cls, phrases: Sequence[Sequence[int]]) -> Phrases:
         """Build from a list of lists of word ids."""
-        offsets = np.zeros(len(phrases) + 1, np.int64)
-        np.cumsum([len(phrase) for phrase in phrases], out=offsets[1:])
+        offsets = prefix_sums([len(phrase) for phrase in phrases])
         words = np.fromiter((word for phrase in phrases for word in phrase), np.int32, offsets[-1])
         return cls(offsets, words)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Phrases]) -> Phrases:
         """All phrases of the parts, one part after another; there may be none."""
-        lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)])
-        return cls(np.cumsum(lengths), np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
+        lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)])
+        return cls(prefix_sums(lengths), np.concatenate([np.zeros(0, np.int32), *(part.words for part in parts)]))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -64,8 +80,7 @@ class Phrases:
         """Return the phrases at `index` (integers, or a mask of shape (N,)), in that order."""
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index
         lengths = self.lengths[index]
-        offsets = np.zeros(len(index) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = prefix_sums(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
         return Phrases(offsets, self.words[positions])
 

@@ -28,7 +28,7 @@ from phrasetool.nn.layers import (
 )
 from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.nn.softmax_output import softmax_cross_entropy
-from phrasetool.phrases import FloatArray, Int64Array, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Phrases, prefix_sums
 
 
 def max_output_lengths(lengths: Int64Array) -> Int64Array:
@@ -157,7 +157,7 @@ class Autoencoder(nn.Module):
             return Phrases.from_lists([[] for _ in maxima])
         matrix = torch.stack(decoded, 1).cpu().numpy().astype(np.int32)
         kept = matrix != self.end
-        return Phrases(np.concatenate([np.zeros(1, np.int64), np.cumsum(kept.sum(1))]), matrix[kept])
+        return Phrases(prefix_sums(kept.sum(1)), matrix[kept])
 
     @property
     def _decoder(self) -> Decoder:

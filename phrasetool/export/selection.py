@@ -13,7 +13,7 @@ import numpy as np
 
 from phrasetool.export.target_candidates import TargetCandidates, offsets_of
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases, prefix_sums
 
 
 @exact_kernel
@@ -104,7 +104,7 @@ def _of_one_word(found: TargetCandidates) -> TargetCandidates:
     """The source phrases of a single word alone."""
     chosen = np.flatnonzero(found.sources.lengths == 1)
     rows = np.flatnonzero(found.sources.lengths[found.groups] == 1)
-    offsets = np.concatenate([[0], np.cumsum(np.diff(found.offsets)[chosen])]).astype(np.int64)
+    offsets = prefix_sums(np.diff(found.offsets)[chosen])
     sources = found.sources.select(chosen)
     return TargetCandidates(sources, found.weights[chosen], offsets, found.words[rows], found.scores[rows])
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from phrasetool.disk.disk_columns import DiskColumn
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases, prefix_sums
 
 DISCOUNT = 0.5
 # Groups that are looked at together; sums over several groups are made in these portions, whatever the blocks were.
@@ -131,8 +131,7 @@ def word_probabilities(
 
 def offsets_of(groups: Int64Array, count: int) -> Int64Array:
     """Where the rows of each of `count` groups begin, given the group of each row, in ascending order."""
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(groups, minlength=count), out=offsets[1:])
+    offsets = prefix_sums(np.bincount(groups, minlength=count))
     return offsets
 
 
@@ -167,7 +166,7 @@ class CandidateStore:
         word = row = 0
         for first in range(0, len(self), _TOGETHER):
             groups = self._groups.read(first, first + _TOGETHER)
-            ends, offsets = (np.concatenate([[0], np.cumsum(groups[:, side].astype(np.int64))]) for side in (0, 1))
+            ends, offsets = (prefix_sums(groups[:, side].astype(np.int64)) for side in (0, 1))
             sources = Phrases(ends, self._sources.read(word, word + int(ends[-1])))
             rows = self._rows.read(row, row + int(offsets[-1]))
             weights, scores = (np.ascontiguousarray(values) for values in (groups[:, 2], rows[:, 1]))

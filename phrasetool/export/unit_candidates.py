@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from phrasetool.export.target_candidates import TargetCandidates, offsets_of
-from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases, prefix_sums
 
 # Pairs of units that wait to be added up.
 _WAITING = 1 << 24
@@ -57,7 +57,7 @@ def unit_candidates(
         owners = np.repeat(rows, units.lengths)
         weights.add(units.words.astype(np.int64), found.weights[owners])
         counts = np.diff(found.offsets)[owners]
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = prefix_sums(counts)
         places = np.arange(starts[-1]) + np.repeat(found.offsets[:-1][owners] - starts[:-1], counts)
         keys = np.repeat(units.words.astype(np.int64), counts) * vocabulary + found.words[places]
         pairs.add(keys, found.scores[places] * np.repeat(found.weights[owners], counts))

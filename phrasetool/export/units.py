@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from phrasetool.export.joined_texts import Texts, joined
-from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases
+from phrasetool.phrases import Int32Array, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import split_words
 
@@ -190,7 +190,7 @@ class UnitTable:
 def _expanded(phrases: Phrases, units: Phrases) -> Phrases:
     """Phrases with the units of each word in its place."""
     found = units.select(phrases.words)
-    ends = np.concatenate([[0], np.cumsum(found.lengths)])
+    ends = prefix_sums(found.lengths)
     return Phrases(ends[phrases.offsets], found.words)
 
 
@@ -204,6 +204,5 @@ def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Arr
         found = dict.fromkeys(text[end[number] : end[number + 1]] for text, end in zip(data, ends, strict=True))
         texts.extend(found)
         owners.extend([row] * len(found))
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    offsets = prefix_sums([len(text) for text in texts])
     return Texts(np.frombuffer(b"".join(texts), np.uint8), offsets), np.array(owners, np.int64)

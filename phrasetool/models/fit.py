@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.ranking import CHANCE, pairwise_auc
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
@@ -121,7 +121,7 @@ def measure_fit(
         known.append(int(letters.sum()))
         unknown = int((phrases[side].words == UNKNOWN).sum())
         words.append(_count_words(texts[side]) if texts else known[-1] + unknown)
-        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(letters)])
+        sums = prefix_sums(letters)
         lettered.append(np.diff(sums[phrases[side].offsets]) > 0)
     apart = lettered[0] & lettered[1]
     chosen = np.flatnonzero(apart if shared else apart & ~_sharing(phrases, vocabularies))

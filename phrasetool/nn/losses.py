@@ -1,4 +1,4 @@
-"""Loss functions with gradients that are written out: in-batch cross-entropy, and the von Mises-Fisher normaliser.
+"""Loss functions of networks: contrastive losses over a batch, and the von Mises-Fisher normaliser.
 
 **The logarithm of the normaliser of a von Mises-Fisher distribution**, for any dimension and concentration:
 
@@ -24,6 +24,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.functional import normalize
 
 # Keeps the gradient at a zero vector finite.
@@ -63,6 +64,25 @@ def in_batch_cross_entropy(
     """
     rows, columns = log_shares or (similarities.new_zeros(len(similarities)),) * 2
     return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing, rows, columns))  # type: ignore[no-untyped-call]
+
+
+def contrast_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
+    """In-batch cross-entropy of cosines, the mean over the batch and both directions.
+
+    Unlike `in_batch_cross_entropy`, it leaves out other pairs of the batch that are known translations.  Vectors that
+    are trained with it can be searched for nearest neighbours.
+
+    Args:
+        sources, targets: vectors of B pairs, shape (B, n).
+        translations: which targets are translations of which sources, bool, shape (B, B), the diagonal among them;
+            those beside the diagonal are left out.
+        temperature: cosines are divided by it.
+    """
+    cosines = functional.normalize(sources, dim=1) @ functional.normalize(targets, dim=1).T
+    rows = torch.arange(len(sources), device=sources.device)
+    others = translations & (rows[:, None] != rows[None])
+    scores = (cosines / temperature).masked_fill(others, float("-inf"))
+    return (functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)) / 2
 
 
 class _CrossEntropy(torch.autograd.Function):

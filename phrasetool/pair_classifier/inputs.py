@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 # What a word begins and ends with: no text holds these.
@@ -226,7 +226,7 @@ class WordSides(nn.Module):
 
     def known(self, side: int, texts: Phrases, lexicon: Lexicon) -> Mask:
         """See `TokenInputs`."""
-        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lexicon.known[texts.words])])
+        counts = prefix_sums(lexicon.known[texts.words])
         return np.asarray(counts[texts.offsets[1:]] > counts[texts.offsets[:-1]])
 
     def seed(self, seed: int) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.hashing import FNV_BASIS, GOLDEN, fnv, mix
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, Int64Array
+from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, prefix_sums
 
 # Columns of the numbers of an entry: p(s|t), its lexical weight, p(t|s), its lexical weight, how often the pair was
 # seen, and how often the end of the leg that is not in the middle was.
@@ -50,8 +50,7 @@ class Ragged:
     def select(self, runs: Int64Array) -> Ragged:
         """These runs, in this order."""
         lengths = np.diff(self.offsets)[runs]
-        offsets = np.zeros(len(runs) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = prefix_sums(lengths)
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][runs] - offsets[:-1], lengths)
         return Ragged(self.items[places], offsets)
 
@@ -59,8 +58,7 @@ class Ragged:
     def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
         """All runs of the parts, of which there is at least one."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = prefix_sums(lengths)
         return cls(np.concatenate([part.items for part in parts]), offsets)
 
 
@@ -110,8 +108,7 @@ class LegRows:
     def concatenate(cls, parts: Sequence[LegRows]) -> LegRows:
         """All groups of the parts, of which there is at least one."""
         sizes = np.concatenate([np.diff(part.groups) for part in parts])
-        groups = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=groups[1:])
+        groups = prefix_sums(sizes)
         return cls(
             Ragged.concatenate([part.sources for part in parts]), groups,
             Ragged.concatenate([part.targets for part in parts]), Ragged.concatenate([part.points for part in parts]),

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from phrasetool.disk.disk_columns import DiskColumn
-from phrasetool.phrases import Int64Array
+from phrasetool.phrases import Int64Array, prefix_sums
 from phrasetool.pivot.leg_rows import LegRows, Ragged
 
 # What an entry takes while it is worked on, besides what is stored: the number of its target, and its places in the
@@ -82,8 +82,7 @@ class LegStore:
     def _block(self, block: int) -> LegRows:
         first, last = self._rows[block], self._rows[block + 1]
         sizes = self._sizes.read(self._groups[block], self._groups[block + 1])
-        groups = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=groups[1:])
+        groups = prefix_sums(sizes)
         return LegRows(
             self._sources.block(block), groups, self._targets.block(block), self._points.block(block),
             self._numbers.read(first, last),
@@ -111,6 +110,6 @@ def bytes_of_groups(rows: LegRows) -> Int64Array:
     """int64, shape (G,): the memory that each group takes while it is worked on."""
     fixed = rows.numbers.shape[1] * 8 + 16 + _WORKED_ON
     by_row = np.diff(rows.targets.offsets) + 4 * np.diff(rows.points.offsets) + fixed
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(by_row)])[rows.groups]
+    ends = prefix_sums(by_row)[rows.groups]
     sizes: Int64Array = np.diff(ends) + np.diff(rows.sources.offsets) + 16
     return sizes

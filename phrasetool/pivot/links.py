@@ -10,7 +10,7 @@ import numpy.typing as npt
 from phrasetool.disk.disk_columns import DiskColumn
 from phrasetool.disk.partitions import Partitions, Records, even_cuts, parts_for
 from phrasetool.kernels.bytes import SPACE
-from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 from phrasetool.pivot.leg_rows import DIRECT, Ragged, hash_phrases
 from phrasetool.pivot.leg_store import LegStore, bytes_of_groups
 
@@ -125,7 +125,7 @@ def _add_sources(leg: LegStore, to: Partitions) -> None:
 def _words(phrases: Ragged) -> Int64Array:
     """Tokens of each phrase: a space stands behind each."""
     text: ByteArray = phrases.items
-    spaces = np.concatenate([np.zeros(1, np.int64), np.cumsum(text == SPACE)])
+    spaces = prefix_sums(text == SPACE)
     words: Int64Array = np.diff(spaces[phrases.offsets])
     return words
 

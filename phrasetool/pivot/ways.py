@@ -22,7 +22,7 @@ import numpy.typing as npt
 from phrasetool.kernels.interning import find_bytes, make_slots
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.kernels.sorting import sort_strings
-from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array
+from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, prefix_sums
 from phrasetool.pivot.batches import SourceBatch
 from phrasetool.pivot.leg_rows import (
     DIRECT,
@@ -317,7 +317,7 @@ def sum_ways(batch: SourceBatch, targets: NumberedTargets, first: int, last: int
     if source.numbers.dtype != np.float64 or second.numbers.shape[1] != source.numbers.shape[1]:
         raise ValueError("expected legs with the same numbers")
     rows = slice(int(source.groups[first]), int(source.groups[last]))
-    reach = np.concatenate([np.zeros(1, np.int64), np.cumsum(batch.ways[rows, 1] - batch.ways[rows, 0])])
+    reach = prefix_sums(batch.ways[rows, 1] - batch.ways[rows, 0])
     most = np.diff(reach[source.groups[first : last + 1] - source.groups[first]])
     most = np.minimum(most, len(targets.examples))
     room = int((np.minimum(most, rules.keep) if rules.keep else most).sum())
@@ -351,7 +351,7 @@ def _normalise(sums: DoubleArray, rules: WayRules) -> None:
 
 def cut_by_ways(batch: SourceBatch, most: int) -> list[tuple[int, int]]:
     """Ranges of the sources of a batch, of some `most` ways, for a thread each."""
-    totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(batch.ways[:, 1] - batch.ways[:, 0])])
+    totals = prefix_sums(batch.ways[:, 1] - batch.ways[:, 0])
     at_source = totals[batch.first.groups]
     sources = len(at_source) - 1
     cuts = [0]

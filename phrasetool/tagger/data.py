@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.phrases import Int32Array, Int64Array, prefix_sums
 
 # The universal parts of speech.
 UPOS = (
@@ -204,7 +204,7 @@ def tagger_examples(treebanks: Treebanks, tags: Sequence[str], buckets: int) -> 
                 lower += [ids.setdefault((language, word), len(ids)) for word in lower_cased(forms)]
                 numbers += [tag_numbers.get(tag, NO_TAG) for tag in own]
                 lengths.append(len(forms))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    offsets = prefix_sums(lengths)
     rows = np.concatenate([feature_rows([word], language, buckets) for language, word in ids])
     return TaggerExamples(
         offsets, np.array(words, np.int32), np.array(lower, np.int32), rows, np.array(numbers, np.int64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.train.checks import Doubt
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
@@ -185,7 +185,7 @@ def _equal_sides(pairs: PhrasePairs) -> int:
     table = np.array([ids.get(word, -1) for word in pairs.target_vocabulary.words], np.int64)
     same_length = np.flatnonzero(pairs.sources.lengths == pairs.targets.lengths)
     sources, targets = pairs.sources.select(same_length), pairs.targets.select(same_length)
-    unlike = np.concatenate([[0], np.cumsum(table[targets.words] != sources.words)])
+    unlike = prefix_sums(table[targets.words] != sources.words)
     return int((unlike[sources.offsets[1:]] == unlike[sources.offsets[:-1]]).sum())
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.phrases import Phrases
+from phrasetool.phrases import Phrases, prefix_sums
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
 
@@ -61,3 +61,13 @@ def test_concatenate(parts):
     assert as_lists(phrases) == [phrase for part in parts for phrase in part]
     assert phrases.words.dtype == np.int32
     assert phrases.offsets.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "kind", [list, np.array, lambda counts: np.array(counts, np.int32), lambda counts: np.array(counts, np.uint8)]
+)
+@pytest.mark.parametrize("counts", [[], [3], [2, 0, 5], [True, False, True]])
+def test_prefix_sums(kind, counts):
+    sums = prefix_sums(kind(counts))
+    assert sums.dtype == np.int64
+    assert sums.tolist() == [sum(counts[:i]) for i in range(len(counts) + 1)]

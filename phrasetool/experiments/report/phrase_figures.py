@@ -97,7 +97,7 @@ def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:
         axes.autoscale_view()
         for x, y, text, anchor in _labels(axes, phrases, 26 if narrow else 60):
             axes.annotate(
-                marks.text(text), (x, y), xycoords="figure pixels", fontsize=8, ha=anchor, gid="@@halo@"
+                marks.text(text), (x, y), xycoords="figure pixels", fontsize=8, ha=anchor, gid="halo@"
             )  # fmt: skip
         return inline(figure, name, "a map of phrases", marks)
 

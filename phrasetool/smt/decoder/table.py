@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.interning import find_ids, make_slots
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
 
@@ -83,8 +83,7 @@ def spans_of(sentences: Phrases, longest: int) -> Phrases:
         starts.append(first)
         sizes.append(np.full(len(first), size))
     begin, lengths = np.concatenate(starts), np.concatenate(sizes)
-    offsets = np.zeros(len(begin) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = prefix_sums(lengths)
     return Phrases(offsets, sentences.words[np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.phrases import Int32Array, Int64Array, prefix_sums
 from phrasetool.smt.corpus.bitext import Bitext
 
 # Points that are counted at a time; bounds the memory of the count.
@@ -132,8 +132,7 @@ def estimate_lexical_table(bitext: Bitext) -> LexicalTable:
     size = len(bitext.source_symbols) + 1
     source_totals = np.bincount(sources, counts, size).astype(np.int64)
     target_totals = np.bincount(targets, counts, width).astype(np.int64)
-    offsets = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(sources, minlength=size), out=offsets[1:])
+    offsets = prefix_sums(np.bincount(sources, minlength=size))
     return LexicalTable(
         offsets,
         targets.astype(np.int32),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
-from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
+from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, prefix_sums
 
 Words32 = npt.NDArray[np.uint32]
 
@@ -100,8 +100,7 @@ def _hash_words(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uin
 
 def word_hashes(words: Sequence[bytes]) -> npt.NDArray[np.uint64]:
     """What kenlm knows words by, uint64."""
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in words], out=offsets[1:])
+    offsets = prefix_sums([len(word) for word in words])
     hashes = np.empty(len(words), np.uint64)
     _hash_words(np.frombuffer(b"".join(words), np.uint8), offsets, hashes)
     return hashes

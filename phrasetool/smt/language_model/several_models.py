@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases, prefix_sums
 from phrasetool.smt.language_model.automaton import UNKNOWN_ID, LanguageModel
 from phrasetool.smt.language_model.combination import (
     EMPTY,
@@ -108,7 +108,7 @@ def _combined(models: Sequence[LanguageModel | HashedModel], ids: Int32Array) ->
     words = _joined([automaton.word_scores for automaton in automata], np.float32)
     states = _joined([automaton.signatures for automaton in automata], np.int64)
     memory, layouts = _joined_memory(models)
-    places = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    places = prefix_sums(widths)
     contexts = np.zeros((FIRST_STATE + 1) * places[-1], np.int32)
     return Combination(
         np.ones(count), np.ascontiguousarray(ids), hashed, places, parts,
