@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from phrasetool.bert.tokenizer import BEGIN, END, MASK, PAD, SPECIAL
-from phrasetool.phrases import Int64Array, Mask, Phrases
+from phrasetool.phrases import Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.train.data import fingerprint, held_out_groups, text_parts
 
 # Shares of the chosen pieces that are masked and that are replaced by random ones; the others stay (Devlin et al. 2019,
@@ -231,7 +231,7 @@ def _truncated(texts: Phrases, lengths: Int64Array) -> Phrases:
     """Return the first pieces of each text; lengths are int64, shape (N,)."""
     positions = np.arange(len(texts.words)) - np.repeat(texts.offsets[:-1], texts.lengths)
     kept = positions < np.repeat(lengths, texts.lengths)
-    return Phrases(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), texts.words[kept])
+    return Phrases(prefix_sums(lengths), texts.words[kept])
 
 
 @dataclass(frozen=True)

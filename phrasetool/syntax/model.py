@@ -17,7 +17,7 @@ import numpy.typing as npt
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.fit import ModelFit, measure_fit
 from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
-from phrasetool.phrases import FloatArray, Mask, Phrases
+from phrasetool.phrases import FloatArray, Mask, Phrases, prefix_sums
 from phrasetool.sentences import read_words
 from phrasetool.syntax.inference import SyntaxVectors, TagLikelihood, unit_vectors
 from phrasetool.syntax.pieces import PieceTable, known_pieces
@@ -128,7 +128,7 @@ class SyntaxModel(SavedModel):
 
     def encodable(self, texts: Phrases) -> Mask:
         """Return which of N texts in pieces have a known piece and are not too long, bool, shape (N,)."""
-        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(~self.pieces.silent[texts.words])])
+        counts = prefix_sums(~self.pieces.silent[texts.words])
         encodable: Mask = (counts[texts.offsets[1:]] > counts[texts.offsets[:-1]]) & ~self.over_long(texts)
         return encodable
 
@@ -194,7 +194,7 @@ class SyntaxModel(SavedModel):
 def _without(texts: Phrases, removed: Mask) -> Phrases:
     """Return the texts with the content of some removed."""
     lengths = np.where(removed, 0, texts.lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    offsets = prefix_sums(lengths)
     return Phrases(offsets, texts.words[np.repeat(~removed, texts.lengths)])
 
 

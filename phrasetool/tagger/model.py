@@ -17,7 +17,7 @@ import numpy.typing as npt
 from phrasetool.errors import ModelError
 from phrasetool.kernels.lstm_states import LstmWeights, lstm_states
 from phrasetool.models.saved_model import SavedModel, check_arrays, model_identity
-from phrasetool.phrases import FloatArray, Int32Array, Phrases
+from phrasetool.phrases import FloatArray, Int32Array, Phrases, prefix_sums
 from phrasetool.tagger.data import JOINT, UPOS, TaggedSentence, Treebanks, feature_rows, lower_cased
 from phrasetool.tagger.settings import TaggerShape
 
@@ -78,8 +78,7 @@ class TaggerModel(SavedModel):
         tags = self.tags if joined else UPOS
         ids: dict[str, int] = {}
         words = [ids.setdefault(word, len(ids)) for sentence in sentences for word in sentence]
-        offsets = np.zeros(len(sentences) + 1, np.int64)
-        np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64, out=offsets[1:])
+        offsets = prefix_sums([len(sentence) for sentence in sentences])
         texts = Phrases(offsets, np.array(words, np.int32))
         scores = tag_scores(self.arrays, self.shape, texts, feature_rows(list(ids), language, self.shape.buckets))
         best = np.argmax(scores[:, : len(tags)], axis=1).tolist()
