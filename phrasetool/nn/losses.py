@@ -66,11 +66,11 @@ def in_batch_cross_entropy(
     return cast(Tensor, _CrossEntropy.apply(similarities, temperature, smoothing, rows, columns))  # type: ignore[no-untyped-call]
 
 
-def contrast_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
-    """In-batch cross-entropy of cosines, the mean over the batch and both directions.
+def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
+    """In-batch cross-entropy of cosines, the mean of both directions.
 
-    Unlike `in_batch_cross_entropy`, it leaves out other pairs of the batch that are known translations.  Vectors that
-    are trained with it can be searched for nearest neighbours.
+    A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
+    is no metric; with this loss sentence vectors are, so that the nearest can be searched for.
 
     Args:
         sources, targets: vectors of B pairs, shape (B, n).

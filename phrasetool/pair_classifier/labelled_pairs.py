@@ -14,7 +14,7 @@ import numpy as np
 
 from phrasetool.pair_classifier.inputs import SOURCE, TARGET
 from phrasetool.pair_classifier.network import PairClassifier
-from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask, Phrases
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.train.text_pairs import TextPairs
 from phrasetool.unique_phrases import number_distinct
 
@@ -101,7 +101,7 @@ def containment_negatives(
                 found.append(made)
                 kept.append(pair)
                 break
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(words) for words in found], dtype=np.int64)])
+    offsets = prefix_sums([len(words) for words in found])
     words = np.concatenate([np.zeros(0, np.int32), *found])
     return Phrases(offsets, words), np.array(kept, np.int64)
 

@@ -32,7 +32,7 @@ from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.layers import SeededDropout
 from phrasetool.pair_classifier.inputs import TokenInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, prefix_sums
 from phrasetool.unique_phrases import distinct_phrases
 
 # Words of a sentence; longer ones have the vector of this length.
@@ -181,7 +181,7 @@ class PairClassifier(nn.Module):
         if not len(texts) or texts.lengths.max() <= longest:
             return texts
         lengths = np.minimum(texts.lengths, longest)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        offsets = prefix_sums(lengths)
         places = np.arange(offsets[-1]) + np.repeat(texts.offsets[:-1] - offsets[:-1], lengths)
         return Phrases(offsets, texts.words[places])
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from phrasetool.embeddings.initial import initial_vectors
 from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.nn.losses import contrastive_loss
 from phrasetool.pair_classifier.inputs import SOURCE, TARGET, WordSides, known_parts, random_vectors
 from phrasetool.pair_classifier.labelled_pairs import (
     KnownTranslations,
@@ -133,25 +134,6 @@ def label_loss(logits: Tensor, parallel: Tensor) -> Tensor:
         parallel: 1 or 0, shape (K,).
     """
     return functional.binary_cross_entropy_with_logits(logits, parallel)
-
-
-def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, temperature: float) -> Tensor:
-    """In-batch cross-entropy of cosines, the mean of both directions.
-
-    A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
-    is no metric; with this loss sentence vectors are, so that the nearest can be searched for.
-
-    Args:
-        sources, targets: vectors of B pairs, shape (B, n).
-        translations: which targets are translations of which sources, bool, shape (B, B), the diagonal among them;
-            those beside the diagonal are left out.
-        temperature: cosines are divided by it.
-    """
-    cosines = functional.normalize(sources, dim=1) @ functional.normalize(targets, dim=1).T
-    rows = torch.arange(len(sources), device=sources.device)
-    others = translations & (rows[:, None] != rows[None])
-    scores = (cosines / temperature).masked_fill(others, float("-inf"))
-    return (functional.cross_entropy(scores, rows) + functional.cross_entropy(scores.T, rows)) / 2
 
 
 # Share of the updates in which the step size rises from nothing.

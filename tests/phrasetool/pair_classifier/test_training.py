@@ -7,6 +7,7 @@ import torch
 from phrasetool.disk import writable
 from phrasetool.embeddings.word2vec import train_word2vec
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.nn.losses import contrastive_loss
 from phrasetool.pair_classifier import training as module
 from phrasetool.pair_classifier.labelled_pairs import random_pairs
 from phrasetool.pair_classifier.model import PairClassifierModel
@@ -17,7 +18,6 @@ from phrasetool.pair_classifier.training import (
     PairClassifierTrainer,
     SearchReport,
     SearchTrainer,
-    contrastive_loss,
     distinct_targets,
     fresh_classifier,
     label_loss,
