@@ -1,7 +1,9 @@
-"""Write docs/commands.md: the help of every command, as it is printed."""
+"""Write docs/commands.md, the help of every command as it is printed, and docs/options.md, a table of all options."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -23,6 +25,96 @@ GUIDES = {
     "neighbours": "guides/choosing-a-model.md", "reconstruct": "models/mean-max.md",
     "translate": "models/translator.md", "demo": "tutorial.md", "compile": "install.md",
 }  # fmt: skip
+
+
+# Options whose help differs between commands, and what they mean in all of them.
+MEANINGS = {
+    "--architecture": "Network architecture.", "--batch-size": "Examples per update.",
+    "--clip": "Maximum norm of the gradient.", "--dev": "Development set: source and target, or reference.",
+    "--device": "Device: cpu, cuda or auto.", "--dimension": "Size of a phrase or target vector.",
+    "--distortion-limit": "Maximum words of a jump; -1: any, up to 63.", "--dropout": "Share of components dropped.",
+    "--encoder-store": "Folder of vectors that are kept between runs.", "--epochs": "Passes over the training data.",
+    "--explain": "Also write the parts of a score.", "--feed-forward": "Units of feed-forward layers.",
+    "--forced-pairs": "Pairs from `force-decode --leave-one-out`.", "--format": "File format of the output.",
+    "--heads": "Attention heads.", "--hidden": "Units of a hidden layer.",
+    "--hidden-words": "Share of words that training reads by their parts only.",
+    "--language": "Language of a text, as the tagger names it.",
+    "--language-bitext": "Two languages, each with its side of a bitext.",
+    "--languages": "Languages of both sides: SOURCE,TARGET.", "--layers": "Number of layers.",
+    "--learning-rate": "Step size.", "--limit": "Maximum number of examples.", "--loss": "Training loss.",
+    "--margin": "Margin between the true partner and a negative one.", "--max-length": "Maximum words of a side.",
+    "--memory": "Memory before temporary files are used.", "--min-count": "Rarer words are unknown.",
+    "--min-pair-count": "Drop pairs with a smaller joint count.", "--min-probability": "Drop less probable entries.",
+    "--model": "Model folder.", "--monolingual": "Text of one language, without translations.",
+    "--moses-ini": "moses.ini of the table, or of the decoder.",
+    "--moses-ini-out": "Write the ini here with the new table in place of the old one.",
+    "--n-best-list": "Write an n-best list in Moses' format: file and size.", "--name": "Feature name in the ini.",
+    "--negatives": "Negative examples of each pair.", "--output": "Where to write.",
+    "--patience": "Stop after N passes without an improvement.", "--precision": "float32 or bfloat16.",
+    "--preset": "Named set of sizes and settings.", "--reference": "Reference translation; repeatable.",
+    "--rejected": "Write what is removed here.", "--reordering-out": "Write the reordering table here.",
+    "--reordering-table": "Reordering table that is read.", "--resume": "Continue an interrupted run.",
+    "--scale": "Scale on which similarities are written.", "--schedule": "Schedule of the step size.",
+    "--seed": "Random seed.", "--similarity-columns": "Score columns of the table with similarities.",
+    "--smoothing": "Smoothing of phrase translation probabilities.",
+    "--sort": "Sort tables first, as Moses does (LC_ALL=C).", "--stack": "Hypotheses per stack.",
+    "--table": "Phrase table to use.", "--table-limit": "Entries per source phrase; 0: all.",
+    "--tagger": "Folder of a part-of-speech tagger.", "--target-text": "Target text to train word vectors on.",
+    "--target-vectors": "File of target word vectors.", "--threads": "Worker threads.",
+    "--threshold": "Score below which entries or pairs are removed.", "--to": "Target format.",
+    "--units": "Size of a hidden state.", "--vocabulary-size": "Maximum size of the vocabulary.",
+    "--word-units": "Size of a word vector.",
+}  # fmt: skip
+
+
+def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """All commands, and the kinds of those that are groups: name, command and context."""
+    with click.Context(cli, info_name="phrasetool") as overview:
+        for name in cli.list_commands(overview):
+            command = cli.get_command(overview, name)
+            assert command is not None
+            with click.Context(command, parent=overview, info_name=name) as context:
+                if not isinstance(command, click.Group):
+                    yield name, command, context
+                    continue
+                for kind in command.list_commands(context):
+                    inner = command.get_command(context, kind)
+                    assert inner is not None
+                    with click.Context(inner, parent=context, info_name=kind) as nested:
+                        yield f"{name} {kind}", inner, nested
+
+
+def options() -> dict[str, list[tuple[str, click.Option]]]:
+    """Longest name of an option -> commands that have it, with the option."""
+    found: dict[str, list[tuple[str, click.Option]]] = {}
+    for name, command, context in commands():
+        for parameter in command.get_params(context):
+            if isinstance(parameter, click.Option) and not parameter.hidden and parameter.name != "help":
+                found.setdefault(max(parameter.opts, key=len), []).append((name, parameter))
+    return dict(sorted(found.items()))
+
+
+def help_texts(uses: list[tuple[str, click.Option]]) -> set[str]:
+    """The help of an option in its commands, without defaults."""
+    return {re.sub(r"  \[default: .*", "", option.help or "", flags=re.DOTALL) for _, option in uses}
+
+
+def options_page() -> str:
+    """The table of all options."""
+    every = len(list(commands()))
+    rows = []
+    for name, uses in options().items():
+        meaning = MEANINGS.get(name) or help_texts(uses).pop()
+        where = "all" if len(uses) > every - 3 else ", ".join(f"`{command}`" for command, _ in uses)
+        rows.append(f"| `{name}` | {meaning.replace('|', '&#124;')} | {where} |")
+    parts = [
+        "# Options",
+        "<!-- Written by `make documents`. -->",
+        "Every option and the commands that have it. A name has one meaning; defaults and details are in the help of\n"
+        "the commands, see [Commands](commands.md). Options of one letter in `filter-pt` are those of Moses' program.",
+        "\n".join(["| option | meaning | commands |", "|---|---|---|", *rows]),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def help_of(*words: str) -> str:
@@ -57,3 +149,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
+    (PAGE.parent / "options.md").write_text(options_page(), "utf-8")

@@ -138,11 +138,56 @@ def test_stale_and_typed_numbers_are_found(tmp_path):
     assert done.stdout.splitlines() == [expected for _, expected in cases.values()], done.stderr
 
 
-def test_the_command_reference_is_what_help_prints():
-    path = DOCS / "generate_commands.py"
-    spec = importlib.util.spec_from_file_location("generate_commands", path)
+@pytest.fixture(scope="module")
+def reference_pages():
+    """The script that writes the pages about commands and options."""
+    spec = importlib.util.spec_from_file_location("generate_commands", DOCS / "generate_commands.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_a_name_of_an_option_has_one_meaning(reference_pages):
+    """Where the help of an option differs between commands, a common meaning is written down; its form is the same."""
+    options = reference_pages.options()
+    differing = {name for name, uses in options.items() if len(reference_pages.help_texts(uses)) > 1}
+    assert differing == set(reference_pages.MEANINGS)
+    forms = {name: {(one.nargs, one.is_flag) for _, one in uses} for name, uses in options.items()}
+    # filter-bitext writes two files.
+    assert {name for name, found in forms.items() if len(found) > 1} == {"--output"}
+    # Those of Moses' program have its meanings.
+    own = {name: [one for one in uses if one[0] != "filter-pt"] for name, uses in options.items()}
+    letters = {}
+    for name, uses in own.items():
+        for _, option in uses:
+            for short in (text for text in option.opts if len(text) == 2):
+                letters.setdefault(short, set()).add(name)
+    assert {short for short, names in letters.items() if len(names) > 1} == set()
+
+
+def test_former_names_are_those_of_no_other_option_of_the_command(reference_pages):
+    for name, command, context in reference_pages.commands():
+        present = {text for one in command.get_params(context) for text in one.opts}
+        renamed = getattr(command, "renamed", {})
+        assert not set(renamed) & present, name
+        assert set(renamed.values()) <= present, name
+
+
+def test_the_table_of_options_is_that_of_the_commands(reference_pages):
+    text = (DOCS / "options.md").read_text("utf-8")
+    assert text == reference_pages.options_page(), "docs/options.md is stale; run `make documents`"
+
+
+def test_help_of_commands_is_short_and_fits_the_terminal(reference_pages):
+    limits = {"prune": 110, "annotate": 110}
+    for name, _, _ in reference_pages.commands():
+        lines = reference_pages.help_of(*name.split()).splitlines()
+        assert len(lines) <= limits.get(name, 80), name
+        assert max(map(len, lines)) <= 80, name
+
+
+def test_the_command_reference_is_what_help_prints(reference_pages):
+    module = reference_pages
     text = (DOCS / "commands.md").read_text("utf-8")
     assert text == module.page(), "docs/commands.md is stale; run `make documents`"
     names = cli.list_commands(click.Context(cli))
