@@ -48,8 +48,8 @@ CONFIG is TOML with relative paths; what has a value here is optional:
                      start = "default", iterations = 25, sizes = [1], method
   [ladder]           columns = "kneser-ney+forced+semantic", augment = true,
                      monolingual, rerank = translators, sizes = [0.1],
-                     method = "composition+semantic", tuning_seeds, iterations;
-                     "" or [] omits a step
+                     method = "composition+semantic", tuning_seeds,
+                     iterations; "" or [] omits a step
   [neighbours]       phrases, count = 5, pretrain_iterations = 5
   [search]           algorithm = "cube", stack = 400, pop_limit, table_limit
 
