@@ -26,8 +26,8 @@ ALLOWED = {
     "moses_compat.tables.canonical": ("messages of a program", 1),
     "moses_compat.tables.parquet": ("messages of a library", 1),
     "moses_compat.engine.development_check": ("punctuation", 1),
-    "moses_compat.engine.lmplz": ("messages of a program", 1),
-    "moses_compat.experiments.outputs": ("the name of the processor", 1),
+    "moses_compat.engine.language_models": ("messages of a program", 1),
+    "moses_compat.experiments.experiment": ("the name of the processor", 1),
     "moses_compat.experiments.build_commands": ("messages of a program", 1),
     "phrasetool_cli.parameter_types": ("an option", 3),
     "phrasetool_cli.main": ("a message", 1),
@@ -40,7 +40,7 @@ READ_AS_TEXT = {
     "phrasetool.text_encoders.vector_store": 1, "phrasetool.experiments.report.pages": 1,
     "moses_compat.jobs.table_parts": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
     "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,
-    "moses_compat.experiments.outputs": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.demo.steps": 5,
+    "moses_compat.experiments.experiment": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.demo.steps": 5,
     "phrasetool_cli.process": 1,
 }  # fmt: skip
 

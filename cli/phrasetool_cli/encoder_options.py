@@ -10,7 +10,7 @@ import click
 from phrasetool_cli.command import sections
 
 if TYPE_CHECKING:
-    from moses_compat.measures.encoder_request import EncoderRequest
+    from moses_compat.measures.similarity_requests import EncoderRequest
 
 # Parameters of sentence encoders -> their options.
 FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
@@ -62,7 +62,7 @@ def chosen_encoder(given: dict[str, Any], table: str, inputs: bool = True) -> En
             raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
         return None
     from moses_compat.files.names import is_stream
-    from moses_compat.measures.encoder_request import EncoderRequest
+    from moses_compat.measures.similarity_requests import EncoderRequest
 
     if inputs and is_stream(table):
         raise click.UsageError("--encoder reads the table twice, so it cannot come from standard input or a pipe")

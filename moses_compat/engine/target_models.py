@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from moses_compat.engine.arpa import load_language_model, read_order
-from moses_compat.engine.kenlm.kenlm_binary import PROBING, hashed_model, is_kenlm_binary, mapped, read_head
-from moses_compat.engine.kenlm.kenlm_trie import trie_model
+from moses_compat.engine.kenlm_files import PROBING, hashed_model, is_kenlm_binary, mapped, read_head, trie_model
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.smt.language_model.automaton import LanguageModel

@@ -2,29 +2,137 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
-from collections.abc import Sequence
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
 
 import pandas as pd
 
+from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
-from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of
+from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of, shown_path
 from moses_compat.experiments.ladder import check_translators, ladder_frames
-from moses_compat.experiments.model_phrases import phrase_frames
-from moses_compat.experiments.outputs import write_outputs
 from moses_compat.experiments.pruned_tables import pruned_table_frames
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
 from moses_compat.experiments.workbench import Cluster, Session, look_at_development_set, open_workbench
-from moses_compat.files.streams import Input
+from moses_compat.files.streams import Input, Output
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import both_directions, dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
+from phrasetool import __version__
 from phrasetool.disk.writable import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
+from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
+from phrasetool.experiments.report.pages import write_report
 from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
+from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.watch import NOBODY, Watch
+
+
+def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
+    """`map` and, if they are asked for, `neighbours`; none if there is no model of the dimension that prunes."""
+    folder = plan.models.get(plan.dimension)
+    if folder is None:
+        return {}
+    models = {}
+    for path in (plan.unsupervised, folder) if plan.unsupervised else (folder,):
+        model = BilingualModel.load(path)
+        # The label of a model that has learned from one language alone is the name of its encoder.
+        name = (model.kind.name if path == plan.unsupervised else model.label).upper()
+        with Input(plan.pairs) as source, session.watch.file("read pairs", source.size()) as progress:
+            vocabularies = (model.source_vocabulary, model.target_vocabulary)
+            pairs = read_training_pairs(source, vocabularies=vocabularies, progress=progress)
+        models[name] = model, pairs
+    frames = {"map": map_frame(model, pairs, seed=session.config.seed)}
+    if session.config.neighbours:
+        asked = session.config.neighbours
+        phrases = asked.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))
+        frame = frames["neighbours"] = neighbour_frame(models, phrases, asked.count)
+        for phrase in phrases:
+            if phrase not in set(frame["phrase"]):
+                session.watch.warn(f"no model knows a word of {phrase!r}, so it has no neighbours")
+    return frames
+
+
+FRAMES = ("pruning", "contests", "annotation", "ladder", "neighbours", "histogram", "map", "surprises")
+_PACKAGES = ("numpy", "numba", "pandas", "sacrebleu", "torch", "scikit-learn", "eflomal")
+
+
+def write_outputs(session: Session, frames: Mapping[str, pd.DataFrame], processors: int) -> None:
+    """Write the frames, the report and `experiment.json`; frames that an earlier experiment left go.
+
+    Args:
+        session: the experiment, at its end.
+        frames: some of `FRAMES`.
+        processors: of this machine.
+    """
+    facts = _facts(session, processors)
+    files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
+    files.update(write_report(session.config.name, frames, facts))
+    files["experiment.json"] = json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n"
+    for name, data in files.items():
+        with Output(session.path(name)) as out:
+            out.write(data)
+    for name in FRAMES:
+        # Of an earlier experiment in this folder, that asked for more.
+        if name not in frames and os.path.exists(session.path(f"{name}.parquet")):
+            os.remove(session.path(f"{name}.parquet"))
+    session.watch.say(f"report: {session.path('report.html')}")
+
+
+def records_of(frames: Mapping[str, pd.DataFrame]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of frames, as JSON values; None where there is no number."""
+    return {
+        name: json.loads(frame.to_json(orient="records", double_precision=15, force_ascii=False))
+        for name, frame in frames.items()
+    }
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _facts(session: Session, processors: int) -> dict[str, Any]:
+    """How the figures came about; the same facts go to the report."""
+    with open(session.config.path, encoding="utf-8") as file:
+        text = file.read()
+    return {
+        "name": session.config.name,
+        "config": {**_shown(asdict(session.config)), "text": text},
+        "machine": f"{_processor()}, {processors} cores, Python {platform.python_version()}",
+        "versions": {"phrasetool": __version__, "python": platform.python_version(),
+                     **{name: version(name) for name in _PACKAGES}},
+        "commands": session.commands,
+        "seconds": session.seconds,
+    }  # fmt: skip
+
+
+def _shown(value: Any) -> Any:
+    """Settings with paths as somebody in the current folder would write them."""
+    if isinstance(value, dict):
+        return {key: _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(inner) for inner in value]
+    return shown_path(value) if isinstance(value, str) else value
+
+
+def _processor() -> str:
+    """Its name, as far as it is known."""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    return platform.machine()
 
 
 def run_experiment(

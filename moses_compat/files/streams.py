@@ -12,19 +12,43 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from isal import igzip, isal_zlib
 
 from moses_compat.files import kinds as table_kind
 from moses_compat.files import notices, packing
 from moses_compat.files.names import STANDARD, display_name, is_pipe
-from moses_compat.files.text_lines import limited_lines
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
+
+# What has a longer line is no text; without a limit, it would be held as a whole.
+LONGEST_TEXT_LINE = 1 << 26
+
+
+def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same pieces of a text, as long as no line is too long.
+
+    Args:
+        name: of the text, in messages.
+        pieces: one after another; where they end has nothing to do with lines.
+
+    Raises:
+        DataError: a line that spans several pieces has more than `LONGEST_TEXT_LINE` bytes.
+    """
+    lines = line = 0
+    for piece in pieces:
+        feed = piece.rfind(b"\n")
+        line = len(piece) - feed - 1 if feed >= 0 else line + len(piece)
+        if line > LONGEST_TEXT_LINE:
+            message = f"the line has more than {LONGEST_TEXT_LINE:,} bytes; expected text, a sentence a line"
+            raise DataError(name, message, lines + piece.count(b"\n") + 1)
+        lines += piece.count(b"\n")
+        yield piece
+
 
 # Texts that are taken in as a whole come in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
@@ -413,3 +437,36 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# As much is there to be peeked at.
+BUFFER_BYTES = 1 << 16
+
+
+class _Unpacked(io.RawIOBase):
+    """An input as a file of Python."""
+
+    def __init__(self, source: Input) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def open_bytes(path: str) -> BinaryIO:
+    """Open a file, compressed or not (told by its content), or `-` for standard input.
+
+    Raises:
+        DataError: the file cannot be opened; or, from reading, as `Input.read`.
+        ModuleNotFoundError: the package that can read it is not installed.
+    """
+    return cast(BinaryIO, io.BufferedReader(_Unpacked(Input(path)), BUFFER_BYTES))

@@ -33,16 +33,15 @@ from moses_compat.lines.insert_scores import (
     scale_logarithms,
     scale_similarities,
 )
-from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.entry_reader import EntryReader, ReadBlock
-from moses_compat.measures.likelihood_request import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
-from moses_compat.measures.neural.part_folders import finishing, parts_beside
-from moses_compat.measures.neural.score_windows import WindowedScores
 from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.score_folders import finishing, parts_beside
 from moses_compat.measures.similarities import SimilaritySource
+from moses_compat.measures.similarity_requests import EncoderRequest, LikelihoodRequest
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
+from moses_compat.measures.windowed_scores import WindowedScores
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.parser import LineScan

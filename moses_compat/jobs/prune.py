@@ -36,7 +36,7 @@ from moses_compat.jobs.sinks import Counts, DecidedBlock, KeptScores, SelectedLi
 from moses_compat.lines.counts import CountUse
 from moses_compat.lines.pair_hashes import PairSet
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
-from moses_compat.measures.neural.part_folders import finishing
+from moses_compat.measures.score_folders import finishing
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.finished_blocks import follow_blocks

@@ -18,19 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.names import is_stream, scratch_place
+from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Kept
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, SimilaritySource
-from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.parser import scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder
-from moses_compat.tables.table_size import size_of_table
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.disk.writable import check_space
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.kernels.bytes import SPACE
 from phrasetool.phrases import DoubleArray
 from phrasetool.pruning.composition import Compositions
 from phrasetool.pruning.decision import rank
@@ -58,6 +60,48 @@ if TYPE_CHECKING:
     from moses_compat.measures.measure import MeasureRequest
     from moses_compat.measures.model_weights import TableWeights
     from moses_compat.measures.saved_similarities import ScoreWriter
+
+# Bytes of text that are looked at.
+_LOOKED_AT = 1 << 23
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """What a table holds.
+
+    Attributes:
+        entries: its lines.
+        words: of their sources and targets, that of each entry counted.
+    """
+
+    entries: int
+    words: int
+
+
+def size_of_table(source: Input) -> TableSize:
+    """Exact for a table of a few megabytes; of a larger one, more of the same is taken for granted.
+
+    Args:
+        source: the table, read from its beginning.
+
+    Raises:
+        DataError: the table is damaged.
+    """
+    entries = words = size = 0
+    share = 1.0
+    for raw in raw_blocks(source, _LOOKED_AT // 4):
+        scan = scan_lines(raw.text, line_offsets=raw.line_offsets)
+        blanks = np.append(0, np.cumsum(raw.text == SPACE))
+        starts, ends = scan.line_offsets[:-1], scan.target_ends
+        # One behind each word, and one behind the bars.
+        words += int(np.maximum(blanks[ends] - blanks[starts] - 1, 0)[ends >= 0].sum())
+        entries += raw.lines
+        size += len(raw.text)
+        if size >= _LOOKED_AT:
+            share = max(source.size() / max(raw.position, 1), 1.0)
+            break
+    return TableSize(int(entries * share), int(words * share))
+
 
 # Bytes of temporary files above which users are informed.
 _MUCH = 1e9

@@ -19,8 +19,8 @@ from moses_compat.files.names import STANDARD, scratch_place
 from moses_compat.files.packing import packing_for
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
-from moses_compat.measures.encoder_request import EncoderRequest
-from moses_compat.measures.neural.part_folders import parts_beside
+from moses_compat.measures.score_folders import parts_beside
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.sorted_copy import sorted_name
 from phrasetool.phrase_encoder.model import CPU

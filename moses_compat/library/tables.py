@@ -14,7 +14,7 @@ from moses_compat.jobs.prune import prune as prune_files
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Decisions
 from moses_compat.library.paths import StrPath, text_path, text_paths
-from moses_compat.measures.encoder_request import EncoderRequest
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from moses_compat.tables.orphans import OrphanCounts
 from phrasetool.pruning.statistics import PruneStatistics

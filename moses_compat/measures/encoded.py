@@ -15,8 +15,8 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
 from moses_compat.lines.scores import OK
-from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.measures.table_phrases import collect_phrases
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import LineScan

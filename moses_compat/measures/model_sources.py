@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_compat.measures.likelihood_request import LikelihoodRequest
+from moses_compat.measures.similarity_requests import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.neural.neural_scores import NeuralScores
+from moses_compat.measures.translator_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model, read_model_config
@@ -97,12 +97,12 @@ def model_source(
 
         return NeuralScores(TranslatorModel.load(check.folder), check, reading, threads, folder)
     if is_classifier(check.folder):
-        from moses_compat.measures.neural.parallel_scores import ParallelScores
+        from moses_compat.measures.classifier_scores import ParallelScores
         from phrasetool.pair_classifier.model import PairClassifierModel
 
         return ParallelScores(PairClassifierModel.load(check.folder), check, threads, folder)
     if is_syntax(check.folder):
-        from moses_compat.measures.neural.syntax_scores import SyntaxScores
+        from moses_compat.measures.syntax_scores import SyntaxScores
         from phrasetool.syntax.model import SyntaxModel
 
         return SyntaxScores(SyntaxModel.load(check.folder), check, threads, folder)
@@ -135,7 +135,7 @@ def model_sources(
     """
     if likelihood is None or not is_syntax(check.folder):
         return [model_source(check, reading, threads, folders[0], device)]
-    from moses_compat.measures.neural.syntax_likelihood import syntax_sources
+    from moses_compat.measures.syntax_scores import syntax_sources
 
     return [*syntax_sources(check, threads, folders, likelihood)]
 
@@ -159,8 +159,8 @@ def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) 
     Raises:
         ModelError: there are several, and one is no translator.
     """
-    from moses_compat.measures.neural.neural_similarities import NeuralSimilarities
-    from moses_compat.measures.neural.score_windows import WindowedScores
+    from moses_compat.measures.translator_scores import NeuralSimilarities
+    from moses_compat.measures.windowed_scores import WindowedScores
 
     if len(models) == 1:
         return NeuralSimilarities((models[0],)) if isinstance(models[0], WindowedScores) else models[0]

@@ -28,9 +28,9 @@ from moses_compat.files.packing import without_ending
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
-from moses_compat.tables.inspecting.inspect import Oddity
-from moses_compat.tables.inspecting.moses_loaders import objections_of
-from moses_compat.tables.inspecting.returning_sources import read_prefixes
+from moses_compat.tables.inspect import Oddity
+from moses_compat.tables.moses_loaders import objections_of
+from moses_compat.tables.returning_sources import read_prefixes
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
 

@@ -26,7 +26,7 @@ import numpy as np
 from moses_compat.files.streams import Input, compress
 from moses_compat.lines.separators import find_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
-from moses_compat.tables.inspecting.inspect import Oddity, odd_lines
+from moses_compat.tables.inspect import Oddity, odd_lines
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, TAB, common_prefix, is_blank, skip_blanks

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures.neural import score_parts, score_windows
+from moses_compat.measures import score_parts, windowed_scores
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.table_translators import backward_translator, naive_score, translator
@@ -61,7 +61,7 @@ def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
 
 
 def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     table = write(tmp_path / "t.gz", TABLE)
     expected = run_inside("annotate", table, "-q", "-o", "-", "-m", folders[0]).out
     for options in (["--threads", 2], ["--block-bytes", 100, "--threads", 1]):
@@ -94,7 +94,7 @@ def test_tables_come_from_parquet_and_go_there(folders, tmp_path):
 
 
 def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o"
     write_table, calls = score_parts.pq.write_table, []
 

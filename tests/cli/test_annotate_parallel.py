@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures.neural import score_parts, score_windows
+from moses_compat.measures import score_parts, windowed_scores
 from phrasetool.pair_classifier.model import PairClassifierModel
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -57,7 +57,7 @@ def test_one_column_is_the_probability_of_each_pair(classifier_folder, model_fol
 
 
 def test_threads_blocks_and_pipes_change_no_byte(classifier_folder, table, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "-o", "-", "-m", classifier_folder)
     expected = run_inside(*command, "--threads", 1).out
     for options in (["--threads", 2], ["--block-bytes", 100, "--threads", 1], ["--block-bytes", 3000, "--threads", 2]):
@@ -66,7 +66,7 @@ def test_threads_blocks_and_pipes_change_no_byte(classifier_folder, table, monke
 
 
 def test_interrupted_work_goes_on(classifier_folder, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", classifier_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
     write_table, calls = score_parts.pq.write_table, []

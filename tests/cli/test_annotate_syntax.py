@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures.neural import score_parts, score_windows
+from moses_compat.measures import score_parts, windowed_scores
 from phrasetool.syntax.model import SyntaxModel, tag_log_probabilities
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -60,7 +60,7 @@ def test_one_column_is_the_cosine_of_each_pair(syntax_folder, table, tmp_path):
 
 
 def test_threads_blocks_and_pipes_change_no_byte(syntax_folder, table, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "-o", "-", "-m", syntax_folder)
     expected = run_inside(*command, "--threads", 1).out
     assert expected
@@ -70,7 +70,7 @@ def test_threads_blocks_and_pipes_change_no_byte(syntax_folder, table, monkeypat
 
 
 def test_interrupted_work_goes_on(syntax_folder, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", syntax_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
     write_table, calls = score_parts.pq.write_table, []
@@ -159,7 +159,7 @@ def columns(data, count):
 
 
 def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, table, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_windows, "WINDOW", 40)
+    monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     tags = ("--tagger", toy_tagger_folder, "--languages", "en,de")
     command = ("annotate", table, "-m", syntax_folder, *tags, "-o")
     done = run_inside(*command, tmp_path / "a", "--syntax-columns", "all", "--threads", 1)

@@ -9,7 +9,7 @@ import pytest
 
 from moses_compat.files import streams
 from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
-from moses_compat.measures.neural import score_parts
+from moses_compat.measures import score_parts
 from phrasetool.pair_classifier.model import PairClassifierModel
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS

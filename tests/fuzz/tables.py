@@ -12,7 +12,7 @@ from moses_compat.jobs.annotate import annotate_table
 from moses_compat.jobs.threshold_filter import threshold_table
 from moses_compat.measures.similarities import ModelSimilarities
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.inspecting.inspect import inspect_table
+from moses_compat.tables.inspect import inspect_table
 from moses_compat.tables.orphans import remove_orphans, table_pairs
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from moses_compat.tables.parser import TableParser

@@ -90,8 +90,7 @@ def command(
     if seed is not None:
         wanted = replace(wanted, seed=seed)
     # What is wrong with the configuration is told before the decoder and the figures are imported.
-    from moses_compat.experiments.experiment import run_experiment
-    from moses_compat.experiments.outputs import records_of
+    from moses_compat.experiments.experiment import records_of, run_experiment
     from moses_compat.experiments.workbench import Cluster
     from phrasetool_cli.progress import TerminalWatch
 

@@ -67,9 +67,9 @@ def command(
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import parse_moses_ini
     from moses_compat.jobs.tag_support import support_document, support_lines
-    from moses_compat.tables.inspecting.inspect import inspect_table
-    from moses_compat.tables.inspecting.inspect_text import loader_lines, table_document, table_lines
-    from moses_compat.tables.inspecting.moses_loaders import verdicts
+    from moses_compat.tables.inspect import inspect_table
+    from moses_compat.tables.inspection_report import loader_lines, table_document, table_lines
+    from moses_compat.tables.moses_loaders import verdicts
 
     _check(path, tagger, bitext)
     document = json_document(json_file, [path], indent=1)

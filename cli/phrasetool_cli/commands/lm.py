@@ -88,7 +88,7 @@ def command(
     Kneser-Ney.  Where a corpus is too small to estimate an order's discounts, those of
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
-    from moses_compat.engine.lmplz import find_lmplz
+    from moses_compat.engine.language_models import find_lmplz
     from moses_compat.files.names import same_file
     from moses_compat.files.streams import Output
     from phrasetool.errors import PhraseToolError
@@ -126,7 +126,7 @@ def _with_lmplz(
     folder: str | None, quiet: bool,
 ) -> list[int]:  # fmt: skip
     from moses_compat.corpora.texts import corpus_blocks
-    from moses_compat.engine.lmplz import run_lmplz
+    from moses_compat.engine.language_models import run_lmplz
 
     TerminalWatch(quiet).say(f"lm: estimating with {program}")
     return run_lmplz(program, corpus_blocks(corpora), destination, order, prune, memory, folder)

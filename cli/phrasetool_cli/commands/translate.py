@@ -213,8 +213,8 @@ def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: Term
         DataError: a file cannot be read, or the vectors are not those of the model.
     """
     from moses_compat.corpora.texts import read_texts
-    from moses_compat.files.byte_stream import open_bytes
     from moses_compat.files.names import display_name
+    from moses_compat.files.streams import open_bytes
     from phrasetool.embeddings.files import load_vectors
     from phrasetool.errors import DataError
     from phrasetool.translator.model import new_target_vectors

@@ -210,7 +210,7 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
         ModelError: a folder does not hold an autoencoder that can serve as the encoder of phrases.
     """
     from moses_compat.corpora.texts import unescaped_sentences
-    from moses_compat.files.byte_stream import open_bytes
+    from moses_compat.files.streams import open_bytes
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.start import Start, prescribed_settings
 

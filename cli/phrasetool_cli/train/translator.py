@@ -17,13 +17,7 @@ from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
-from phrasetool_cli.train.setting_options import (
-    Declaration,
-    SettingsCommand,
-    Shown,
-    declarations,
-    given_options,
-)
+from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations, given_options
 
 if TYPE_CHECKING:
     from phrasetool.phrases import FloatArray
@@ -216,7 +210,7 @@ def _known_vectors(
 ) -> dict[bytes, FloatArray]:
     """Vectors of target words, of the frequent ones and of others."""
     from moses_compat.corpora.texts import unescaped_sentences
-    from moses_compat.files.byte_stream import open_bytes
+    from moses_compat.files.streams import open_bytes
     from phrasetool.embeddings.fasttext import train_fasttext
     from phrasetool.embeddings.files import load_vectors
 

@@ -17,7 +17,7 @@ from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usua
 from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks
 from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions, copies_in
 from moses_compat.measures.model_fit import FitCheck, emptied
-from moses_compat.measures.neural.part_folders import finishing, parts_beside
+from moses_compat.measures.score_folders import finishing, parts_beside
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
@@ -27,7 +27,7 @@ from phrasetool.pipeline import run
 from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.measures.neural.score_parts import ScoreParts
+    from moses_compat.measures.score_parts import ScoreParts
     from phrasetool.pair_classifier.model import PairClassifierModel
 
 # Of the two files.
@@ -296,7 +296,7 @@ class _Work:
 def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
     if folder is None:
         return None
-    from moses_compat.measures.neural.score_parts import ScoreParts
+    from moses_compat.measures.score_parts import ScoreParts
 
     return ScoreParts(folder, f"{judge.signature}|pairs:{PAIRS}", "bitext")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.model_phrases import phrase_frames
+from moses_compat.experiments.experiment import phrase_frames
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config

@@ -6,7 +6,7 @@ import os
 import pandas as pd
 import pytest
 
-from moses_compat.experiments.outputs import FRAMES, records_of, write_outputs
+from moses_compat.experiments.experiment import FRAMES, records_of, write_outputs
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
 from phrasetool.experiments.config import read_experiment_config

@@ -1,12 +1,16 @@
+import bz2
 import gzip
 import io
+import lzma
 import os
 import stat
 
 import pytest
 
+from moses_compat.files import streams
 from moses_compat.files.packing import GZIP
-from moses_compat.files.streams import Input, Output, compress
+from moses_compat.files.streams import BUFFER_BYTES, Input, Output, compress, open_bytes
+from phrasetool.embeddings.files import load_vectors
 from phrasetool.errors import DataError, PhraseToolError
 from tests.tables import TABLES
 
@@ -203,3 +207,78 @@ def test_output_through_a_symbolic_link_replaces_the_file_it_points_to(tmp_path)
         out.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+
+
+@pytest.fixture
+def bomb(tmp_path, monkeypatch):
+    """A file of two lines and a very long one, packed; and how much of it is read at once."""
+    monkeypatch.setattr(streams, "LINES_AT_ONCE", 64)
+    monkeypatch.setattr(streams, "LONGEST_TEXT_LINE", 256)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"a line\nanother\n" + b"x" * 100_000))
+    return str(path)
+
+
+@pytest.mark.parametrize("how", ["read_all", "whole_lines"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(bomb, monkeypatch, how):
+    read = []
+    with Input(bomb) as source:
+        reading = source.read
+        monkeypatch.setattr(source, "read", lambda size: read.append(size) or reading(size))
+        with pytest.raises(DataError, match=r":3: the line has more than 256 bytes; expected text, a sentence a line"):
+            b"".join(getattr(source, how)())
+    assert sum(read) < 512
+
+
+def test_tables_have_limits_of_their_own(bomb):
+    with Input(bomb) as source:
+        assert b"".join(source.whole_lines(limited=False)).endswith(b"x" * 100_000)
+
+
+@pytest.mark.parametrize("parts", [[b"x" * 256], [b"x" * 200 + b"\n", b"y" * 200, b"\n"], [b"\n" * 1000], []], ids=len)
+def test_the_longest_line(parts, monkeypatch):
+    monkeypatch.setattr(streams, "LONGEST_TEXT_LINE", 256)
+    assert list(streams.limited_lines("text", parts)) == parts
+
+
+zstandard = pytest.importorskip("zstandard")
+PACK = [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress]
+LINES = b"".join(b"%d line\n" % number for number in range(20_000))
+
+
+@pytest.mark.parametrize("pack", PACK)
+def test_it_reads_as_any_file_does(tmp_path, pack):
+    path = tmp_path / "f"
+    path.write_bytes(pack(LINES))
+    with open_bytes(str(path)) as file:
+        assert file.peek(BUFFER_BYTES) == LINES[:BUFFER_BYTES]
+        assert file.readline() == b"0 line\n"
+        assert file.read(3) == b"1 l"
+        assert b"".join(file) == LINES[10:]
+    assert file.closed
+
+
+def test_faults_are_those_of_all_texts(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(lzma.compress(LINES)[:-40])
+    with open_bytes(str(path)) as file, pytest.raises(DataError, match="the xz data end too early"):
+        file.read()
+    with pytest.raises(DataError, match="No such file"):
+        open_bytes(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("pack", PACK)
+def test_word_vectors_in_every_packing(tmp_path, pack):
+    from gensim.models.fasttext import FastText, save_facebook_model
+
+    path = tmp_path / "vectors.gz"
+    path.write_bytes(pack(b"2 3\nhaus 1 2 3\nhof 4 5 6\n"))
+    assert load_vectors(str(path), [b"hof"], opened=open_bytes)[b"hof"].tolist() == [4, 5, 6]
+    model = FastText(vector_size=4, min_count=1, bucket=50, workers=1, seed=1)
+    model.build_vocab([["haus", "hof"]] * 5)
+    model.train([["haus", "hof"]] * 5, total_examples=5, epochs=1)
+    save_facebook_model(model, str(tmp_path / "plain"))
+    # Its name says nothing true.
+    path.write_bytes(pack((tmp_path / "plain").read_bytes()))
+    found = load_vectors(str(path), [b"haus"], opened=open_bytes)
+    assert found[b"haus"].tolist() == pytest.approx(model.wv["haus"].tolist(), rel=1e-5)

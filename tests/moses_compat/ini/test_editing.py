@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.ini.editing import moved_to, with_relative_paths, with_table, with_weights
+from moses_compat.ini.editing import moved_to, new_moses_ini, with_relative_paths, with_table, with_weights
 from moses_compat.ini.moses_ini import ENCODING
 from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, phrase_tables
-from moses_compat.ini.writing import new_moses_ini
 from phrasetool.errors import DataError, PhraseToolError
 from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
 

@@ -3,8 +3,8 @@
 import pytest
 
 from moses_compat.engine.model import MosesModel
+from moses_compat.ini.editing import new_moses_ini
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.ini.writing import new_moses_ini
 from phrasetool.errors import PhraseToolError
 from tests.commands import write
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.separators import line_offsets_of
 from tests import naive
-from tests.moses_compat.tables.inspecting.test_inspect import is_count, line_oddities
+from tests.moses_compat.tables.test_inspect import is_count, line_oddities
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
 

@@ -6,8 +6,8 @@ import pytest
 from moses_compat.files.streams import Input
 from moses_compat.lines.phrase_text import phrase_text
 from moses_compat.measures.encoded import encoder_similarities
-from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError, ModelError
 from phrasetool.text_encoders.static_encoder import StaticEncoder

@@ -16,7 +16,7 @@ from moses_compat.ini.tables import choose_table
 from moses_compat.jobs.prune_ranking import sizes_by_threshold
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.lines.counts import LARGEST_COUNT, CountUse
-from moses_compat.measures.measure import MeasureRequest, measure_table
+from moses_compat.measures.measure import ComposedEntries, FieldPlaces, MeasureRequest, measure_table
 from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError
 from moses_compat.measures.pair_uses import PairUses
@@ -411,3 +411,24 @@ def test_the_reference_table(reference):
     assert np.isfinite(measures[LOSSES]).mean() == pytest.approx(0.900, abs=5e-4)
     assert (measures[LOSSES] <= 0).mean() == pytest.approx(0.536, abs=5e-4)
     assert all(first < last for first, last in pairwise(measures.group_offsets.tolist()))
+
+
+def test_places_are_those_of_the_rows_that_are_asked_for():
+    text = np.frombuffer(b"a ||| x ||| 1\na ||| y ||| 1\nb c ||| x ||| 1\n[X] d ||| z ||| 1\n", np.uint8)
+    block, _ = TableParser(scores=1)(0, text)
+    places = FieldPlaces.of(block, np.array([1, 2, 3]))
+    data = text.tobytes()
+    targets = zip(places.source_ends, places.target_ends, strict=True)
+    assert [data[a:b] for a, b in zip(places.starts, places.source_ends, strict=True)] == [b"a ", b"b c ", b"[X] d "]
+    assert [data[a:b] for a, b in targets] == [b"||| y ", b"||| x ", b"||| z "]
+    assert (places.heads.tolist(), places.groups.tolist(), places.words.tolist()) == ([0, 1, 2], [0, 1, 2], [1, 2, 1])
+
+
+def test_entries_of_compositions():
+    text = np.frombuffer(b"a ||| x ||| 1\na ||| y z ||| 1\nb c ||| x ||| 1\n[X] d e ||| z ||| 1\n", np.uint8)
+    block, _ = TableParser(scores=1)(0, text)
+    found = ComposedEntries.of(text, FieldPlaces.of(block, np.arange(4)), np.zeros(4, np.float32))
+    assert (found.sources, found.rules) == (3, 1)
+    # Labels are words of a source, too.
+    assert found.entries.levels.tolist() == [1, 1, 2, 3]
+    assert found.entries.counts == {1: 2, 2: 1, 3: 1}

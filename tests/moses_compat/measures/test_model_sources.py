@@ -2,8 +2,8 @@ import pytest
 
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, is_translator, model_source
-from moses_compat.measures.neural.neural_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities
+from moses_compat.measures.translator_scores import NeuralScores
 from phrasetool.errors import ModelError
 from tests.table_translators import translator
 

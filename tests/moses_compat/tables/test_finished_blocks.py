@@ -5,8 +5,8 @@ import pytest
 from moses_compat.jobs.annotate import AnnotateRequest, annotate
 from moses_compat.jobs.prune import prune
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.measures.encoder_request import EncoderRequest
 from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold

@@ -1,1 +1,0 @@
-"""Binary language models of kenlm."""

@@ -1,0 +1,148 @@
+"""Scores of entries by a syntactic encoder: the cosine of both sides, and how probable the tags of one side are.
+
+The probability of tags given the other side is the geometric mean over the tags and the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.similarity_requests import BACKWARD, COSINE, LikelihoodRequest
+from moses_compat.measures.windowed_scores import NeuralOpinions, TextPiece, TextScores
+from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.phrases import FloatArray
+from phrasetool.syntax.model import SyntaxModel, check_languages, syntax_fit, tag_log_probabilities
+from phrasetool.tagger.model import TaggerModel
+
+
+class SyntaxScores(TextScores):
+    """Cosines of a syntactic encoder; a similarity source whose one column is cosine - 1, the logarithm of what is
+    written.
+
+    Args:
+        model: the encoder.
+        check, threads, folder: see `WindowedScores`.
+    """
+
+    def __init__(
+        self, model: SyntaxModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
+    ) -> None:
+        super().__init__(check, threads, folder)
+        self.model = model
+
+    @property
+    def signature(self) -> str:
+        """See `WindowedScores`."""
+        return self.model.signature
+
+    @property
+    def column(self) -> str:
+        """See `WindowedScores`."""
+        return "exp(cosine - 1) of syntax"
+
+    def one_thread(self) -> AbstractContextManager[object]:
+        """See `WindowedScores`: it needs no torch."""
+        return one_blas_thread()
+
+    def similarities(self, logs: FloatArray) -> FloatArray:
+        """See `WindowedScores`: the cosine."""
+        return logs + np.float32(1)
+
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`; syntax has no direction: swapped sides fit as well."""
+        check.judge(table, syntax_fit(self.model, piece.sources, piece.targets), lambda: None)
+
+    def score(self, window: TextPiece) -> FloatArray:
+        """See `WindowedScores`."""
+        with self.one_thread():
+            return self.model.cosines(window.sources, window.targets) - np.float32(1)
+
+    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+        """See `WindowedScores`."""
+        silent = np.flatnonzero(np.isnan(scores)).tolist()
+        if silent:
+            sides = [self.model.too_long([side[i] for i in silent]) for side in (window.sources, window.targets)]
+            self.too_long += int(np.logical_or(*sides).sum())
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+
+
+class SyntaxLikelihood(SyntaxScores):
+    """Logarithms of probabilities of parts of speech; a similarity source of one column.
+
+    Args:
+        model: the encoder with its decoder.
+        tagger: tells the parts of speech of the side that is predicted.
+        language: of that side.
+        backward: the sources are predicted, not the targets.
+        first: it is the first source of its model, and judges for all.
+        check, threads, folder: see `WindowedScores`.
+    """
+
+    def __init__(
+        self, model: SyntaxModel, tagger: TaggerModel, language: str, backward: bool, first: bool,
+        check: FitCheck | None = None, threads: int = 1, folder: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, check, threads, folder)
+        self._tagger, self._language, self._backward, self._first = tagger, language, backward, first
+
+    @property
+    def signature(self) -> str:
+        """See `WindowedScores`."""
+        return f"{self.model.signature}|{self._tagger.signature}|predicted:{self._language}"
+
+    @property
+    def column(self) -> str:
+        """See `WindowedScores`."""
+        return "p(tags of source | target)" if self._backward else "p(tags of target | source)"
+
+    def similarities(self, logs: FloatArray) -> FloatArray:
+        """See `WindowedScores`: the probability."""
+        return np.exp(logs)
+
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`; one source of a model judges for all."""
+        if self._first:
+            super().judge(check, table, piece)
+
+    def score(self, window: TextPiece) -> FloatArray:
+        """See `WindowedScores`."""
+        sides = window.sources, window.targets
+        read, written = sides[::-1] if self._backward else sides
+        with self.one_thread():
+            return tag_log_probabilities(self.model, self._tagger, read, written, self._language)
+
+    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+        """See `WindowedScores`; one source of a model counts what is too long."""
+        if self._first:
+            return super().opinions(window, scores)
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+
+
+def syntax_sources(
+    check: FitCheck, threads: int, folders: Sequence[str | None], request: LikelihoodRequest
+) -> list[SyntaxScores]:
+    """The sources of an encoder of syntax, in the order of their columns.
+
+    Args:
+        check, threads: see `SyntaxScores`.
+        folders: of each source.
+        request: what is wanted.
+
+    Raises:
+        ModelError: the encoder or the tagger cannot be loaded.
+        ValueError: a language is unknown to one of them.
+    """
+    model, tagger = SyntaxModel.load(check.folder), TaggerModel.load(request.tagger)
+    found: list[SyntaxScores] = []
+    for number, (kind, folder) in enumerate(zip(request.kinds, folders, strict=True)):
+        if kind == COSINE:
+            found.append(SyntaxScores(model, check, threads, folder))
+            continue
+        language = request.languages[0 if kind == BACKWARD else 1]
+        check_languages(model, tagger, language)
+        found.append(SyntaxLikelihood(model, tagger, language, kind == BACKWARD, not number, check, threads, folder))
+    return found

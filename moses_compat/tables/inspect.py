@@ -1,0 +1,427 @@
+"""What is this table: fields, scores, counts, order, and what is odd about it, in one streaming pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_compat.files.kinds import HEAD_BYTES, guess
+from moses_compat.files.names import is_stream
+from moses_compat.files.streams import Input
+from moses_compat.lines import oddities as odd
+from moses_compat.lines.scores import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
+from moses_compat.tables.blocks import BLOCK_BYTES, Progress, RawBlock, raw_blocks
+from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
+from moses_compat.tables.returning_sources import SourceGroups, read_prefixes
+from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.pipeline import run
+from phrasetool.text_splitting import split_lines, split_words
+
+_BINS = 20
+_SHOWN_FAULTS = 5
+GROUP_SIZES = ("1", "2-5", "6-10", "11-20", "21-100", "more")
+# Moses floors logarithms at -100: such a score is as good as zero.
+_AS_ZERO = 3.7e-44
+
+# Flags of a line -> what the summary calls them.
+FLAG_NAMES = {
+    odd.BLANK: "blank line",
+    odd.EMPTY_SOURCE: "empty source",
+    odd.EMPTY_TARGET: "empty target",
+    odd.LABEL_AT_END: "label at the end",
+    odd.BRACKET_INSIDE: "bracket inside",
+    odd.NON_TERMINALS: "non-terminals differ",
+    odd.BAD_ALIGNMENT: "bad alignment",
+    odd.NO_ALIGNMENT: "no alignment",
+    odd.ALIGNMENT_BEYOND: "alignment beyond the phrase",
+    odd.BAD_COUNTS: "bad counts",
+    odd.SPARSE: "sparse scores",
+    odd.BAD_SPARSE: "bad sparse scores",
+    odd.PROPERTIES: "properties",
+    odd.BAD_PROPERTY: "bad property",
+    odd.UNKNOWN_PROPERTY: "unknown property",
+    odd.EXTRA_FIELDS: "more than 7 fields",
+    odd.CARRIAGE_RETURN: "carriage return",
+    odd.TAB: "tab",
+    odd.DOUBLE_SPACE: "double space",
+    odd.GAP: "gap between tokens",
+    odd.TIGHT: "no space beside |||",
+    odd.POINTS_WITHOUT_TARGET: "alignment of an empty target",
+    odd.BEYOND_TOKENS: "alignment beyond the tokens",
+    odd.BEYOND_TARGET: "alignment beyond the target",
+    odd.PHRASE_GAP: "gap inside a phrase",
+    odd.BARS_ONLY: "token of bars",
+    odd.ZERO_BYTE: "zero byte",
+    odd.BRACKETS: "token in brackets",
+    odd.EMPTY_BRACKETS: "empty brackets",
+    odd.TARGET_NON_TERMINAL: "non-terminal of the target alone",
+}
+_FAULTS = {
+    FEW_FIELDS: "fewer than 3 fields",
+    NOT_A_NUMBER: "score is no number",
+    WRONG_COUNT: "another number of scores",
+    IS_NAN: "score is NaN",
+}
+
+
+@dataclass
+class ColumnSummary:
+    """One score column.
+
+    Attributes:
+        smallest, largest, total: over all entries.
+        zeros, negatives: entries with such a score; Moses reads 0 as -100 and cannot use a negative one.
+        histogram: int64, shape (20,), entries by score in [0, 1]; what is outside is in the end bins.
+    """
+
+    smallest: float = np.inf
+    largest: float = -np.inf
+    total: float = 0.0
+    zeros: int = 0
+    negatives: int = 0
+    histogram: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, np.int64))
+
+    @classmethod
+    def of(cls, values: npt.NDArray[np.float64]) -> ColumnSummary:
+        """Summarise scores, shape (N,)."""
+        if not len(values):
+            return cls()
+        bins = np.clip((np.clip(values, 0, 1) * _BINS).astype(np.int64), 0, _BINS - 1)
+        # Of infinities of both signs there is no sum.
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = float(values.sum())
+        return cls(
+            float(values.min()), float(values.max()), total, int((values == 0).sum()),
+            int((values < 0).sum()), np.bincount(bins, minlength=_BINS),
+        )  # fmt: skip
+
+    def add(self, other: ColumnSummary) -> None:
+        """Add the scores of more entries."""
+        self.smallest = min(self.smallest, other.smallest)
+        self.largest = max(self.largest, other.largest)
+        self.total += other.total
+        self.zeros += other.zeros
+        self.negatives += other.negatives
+        self.histogram = self.histogram + other.histogram
+
+
+@dataclass
+class Oddity:
+    """Lines that have something in common.
+
+    Attributes:
+        lines: how many.
+        first: number of the first, from 1.
+    """
+
+    lines: int
+    first: int
+
+
+@dataclass
+class TableSummary:
+    """What a table is.
+
+    Attributes:
+        kind: `phrase table`, `rule table`, or what else the file may be.
+        entries: lines.
+        sources: source groups.
+        bytes: of the text.
+        fields: how many lines have how many fields.
+        scores: scores of an entry, -1 if there is no good line.
+        columns: a summary per score.
+        group_sizes: how many sources have 1, 2-5, 6-10, 11-20, 21-100, more entries.
+        factors: of a source and of a target token, as most have.
+        counts: how many entries have which of `COUNT_KINDS`.
+        oddities: name -> lines; the names are those of this module.
+        rules: lines with a left-hand side on both sides.
+        faults: how many lines are no entries.
+        first_faults: the first few of them.
+        prefixes_known: whether the beginnings of sources were looked at.
+    """
+
+    kind: str = "empty table"
+    entries: int = 0
+    sources: int = 0
+    bytes: int = 0
+    fields: Counter[int] = field(default_factory=Counter)
+    scores: int = -1
+    columns: list[ColumnSummary] = field(default_factory=list)
+    group_sizes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(GROUP_SIZES), np.int64))
+    factors: tuple[int, int] = (1, 1)
+    counts: Counter[str] = field(default_factory=Counter)
+    oddities: dict[str, Oddity] = field(default_factory=dict)
+    rules: int = 0
+    faults: int = 0
+    first_faults: list[Fault] = field(default_factory=list)
+    prefixes_known: bool = False
+
+    def note(self, name: str, lines: int, first: int) -> None:
+        """Add lines to an oddity.
+
+        Args:
+            first: the number of the first of them, from 1.
+        """
+        if not lines:
+            return
+        known = self.oddities.setdefault(name, Oddity(0, first))
+        known.lines += lines
+        known.first = min(known.first, first)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        columns = [{**column.__dict__, "histogram": column.histogram.tolist()} for column in self.columns]
+        mean = [column.total / max(self.entries - self.faults, 1) for column in self.columns]
+        for column, value in zip(columns, mean, strict=True):
+            del column["total"]
+            column["mean"] = value
+        return {
+            "kind": self.kind,
+            "entries": self.entries,
+            "sources": self.sources,
+            "bytes": self.bytes,
+            "fields": {str(number): lines for number, lines in sorted(self.fields.items())},
+            "scores": max(self.scores, 0),
+            "columns": [{k: v if np.isfinite(np.sum(v)) else None for k, v in column.items()} for column in columns],
+            "entries_per_source": dict(zip(GROUP_SIZES, self.group_sizes.tolist(), strict=True)),
+            "counts": {kind: self.counts[kind] for kind in odd.COUNT_KINDS},
+            "factors": {"source": self.factors[0], "target": self.factors[1]},
+            "oddities": {name: found.__dict__ for name, found in sorted(self.oddities.items())},
+            "faults": self.faults,
+        }
+
+
+# A block, and the line before it.
+_Item = tuple[RawBlock, ByteArray]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a block adds."""
+
+    raw: RawBlock
+    summary: TableSummary
+    look: odd.LineLook
+    source_hashes: Int64Array
+    group_sizes: Int64Array
+
+
+def inspect_table(
+    source: Input,
+    progress: Progress = lambda position, entries: None,
+    threads: int = 1,
+    block_bytes: int = BLOCK_BYTES,
+) -> TableSummary:
+    """Read a table once and summarise it; takes 9 bytes of memory per source group, and twice that at the end.
+
+    Raises:
+        DataError: the file cannot be read, or is certainly no table in text form.
+    """
+    head = source.peek(HEAD_BYTES)
+    total = TableSummary()
+    groups = SourceGroups()
+    tokens, first_lines = np.zeros((2, odd.MOST_FACTORS + 1), np.int64), np.zeros((2, odd.MOST_FACTORS + 1), np.int64)
+    for found in run(_items(source, block_bytes), _look_at_block, threads):
+        part = found.summary
+        if part.columns and not total.columns:
+            total.scores, total.columns = part.scores, [ColumnSummary() for _ in part.columns]
+        for column, more in zip(total.columns, part.columns, strict=True):
+            column.add(more)
+        total.fields.update(part.fields)
+        total.group_sizes += part.group_sizes
+        total.counts.update(part.counts)
+        for name, oddity in part.oddities.items():
+            total.note(name, oddity.lines, oddity.first)
+        groups.add(found.source_hashes, found.group_sizes)
+        seen = (tokens == 0) & (found.look.tokens_by_factors > 0)
+        first_lines[seen] = total.entries + found.look.first_lines[seen] + 1
+        tokens += found.look.tokens_by_factors
+        total.entries += part.entries
+        total.sources += part.sources
+        total.bytes += part.bytes
+        total.rules += part.rules
+        total.faults += part.faults
+        total.first_faults += part.first_faults[: _SHOWN_FAULTS - len(total.first_faults)]
+        progress(found.raw.position, total.entries)
+    total.note("source comes back", *groups.returning())
+    _note_factors(total, tokens, first_lines)
+    _note_first_line(total, head)
+    total.kind = _kind(total, head)
+    _note_prefixes(total, source)
+    return total
+
+
+def _note_prefixes(total: TableSummary, source: Input) -> None:
+    """Note what the beginnings of sources do to programs that keep these; the table is read again where it can be."""
+    rules = total.kind.startswith("rule table")
+    if not (rules or "out of order" in total.oddities) or is_stream(source.path):
+        return
+    with Input(source.path, source.name) as again:
+        found = read_prefixes(again, rules)
+    total.note("first words come back", found.returning, found.first)
+    total.prefixes_known = True
+    if rules and found.overfull:
+        total.note("too many beginnings", total.rules, 1)
+
+
+def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
+    before = np.zeros(0, np.uint8)
+    for raw in raw_blocks(source, block_bytes):
+        yield raw, before
+        feeds = np.flatnonzero(raw.text[:-1] == 10)
+        before = raw.text[feeds[-1] + 1 :] if len(feeds) else raw.text
+
+
+def _look_at_block(item: _Item) -> _Found:
+    """Everything that one block can tell; a pure function of it and of the line before."""
+    raw, before = item
+    scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)), raw.line_offsets)
+    look = odd.look_at_lines(raw.text, scan.line_offsets)
+    faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
+    sizes = np.diff(scan.group_offsets)
+    part = TableSummary(
+        entries=int(raw.lines), sources=len(sizes), bytes=len(raw.text), fields=Counter(look.fields.tolist()),
+        scores=raw.scores, faults=len(faults), first_faults=list(faults[:_SHOWN_FAULTS]),
+    )  # fmt: skip
+    good = scan.faults == 0
+    part.columns = [ColumnSummary.of(column) for column in scan.columns[good].T]
+    part.group_sizes = np.bincount(np.searchsorted([1, 5, 10, 20, 100], sizes), minlength=len(GROUP_SIZES))
+    part.rules = int(((look.flags & odd.RULE) > 0).sum())
+    kinds = np.bincount(look.counts[good], minlength=len(odd.COUNT_KINDS)).tolist()
+    part.counts = Counter(dict(zip(odd.COUNT_KINDS, kinds, strict=True)))
+    first = int(raw.first_entry) + 1
+    for flag, name in FLAG_NAMES.items():
+        _note_lines(part, name, (look.flags & flag) > 0, first)
+    for fault, name in _FAULTS.items():
+        # A blank line has a name of its own.
+        _note_lines(part, name, (scan.faults == fault) & ((look.flags & odd.BLANK) == 0), first)
+    # A program that takes any word for a number still counts the words.
+    wrong = np.flatnonzero(scan.faults == NOT_A_NUMBER)
+    if len(wrong):
+        other = wrong[odd.count_scores_of(raw.text, scan.line_offsets, wrong) != raw.scores]
+        part.note(_FAULTS[WRONG_COUNT], len(other), first + int(other[0]) if len(other) else 0)
+    _note_scores(part, scan, good, first)
+    not_utf8 = odd.lines_not_utf8(raw.text, scan.line_offsets)
+    part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)
+    _note_order(part, raw, before, scan.line_offsets)
+    _note_duplicates(part, look.pair_hashes, sizes, first)
+    return _Found(raw, part, look, look.source_hashes[scan.group_offsets[:-1]], sizes)
+
+
+def odd_lines(text: ByteArray, line_offsets: Int64Array) -> dict[str, Oddity]:
+    """What is odd about lines, whatever their scores; name -> how many lines, and the first of them, from 1.
+
+    Args:
+        text: uint8.
+        line_offsets: int64, shape (N + 1,).
+    """
+    part = TableSummary()
+    flags = odd.look_at_lines(text, line_offsets).flags
+    every = int(np.bitwise_or.reduce(flags)) if len(flags) else 0
+    for flag, name in FLAG_NAMES.items():
+        if every & flag:
+            _note_lines(part, name, (flags & flag) > 0, 1)
+    return part.oddities
+
+
+def _note_lines(part: TableSummary, name: str, mask: npt.NDArray[np.bool_], first: int) -> None:
+    if mask.any():
+        part.note(name, int(mask.sum()), first + int(mask.argmax()))
+
+
+def _note_scores(part: TableSummary, scan: LineScan, good: npt.NDArray[np.bool_], first: int) -> None:
+    values = scan.columns
+    for name, wrong in (
+        ("zero score", (values >= 0) & (values <= _AS_ZERO)),
+        ("negative score", values < 0),
+        ("infinite score", values > np.finfo(np.float32).max),
+    ):
+        _note_lines(part, name, wrong.any(axis=1) & good, first)
+
+
+def _note_order(part: TableSummary, raw: RawBlock, before: ByteArray, line_offsets: Int64Array) -> None:
+    text, first = raw.text, int(raw.first_entry)
+    for name, trimmed in (("out of order", False), ("out of order without blanks", True)):
+        if trimmed and "out of order" not in part.oddities:
+            continue
+        count, line = odd.lines_out_of_order(text, line_offsets, trimmed)
+        part.note(name, count, first + line + 1)
+        if len(before):
+            # The border to the block before.
+            both = np.concatenate([before, text[: line_offsets[1]]])
+            count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]), trimmed)
+            part.note(name, count, first + 1)
+
+
+def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, first: int) -> None:
+    """Pairs that a source group has twice."""
+    if len(hashes) < 2:
+        return
+    order = np.lexsort((hashes, np.repeat(np.arange(len(sizes)), sizes)))
+    ordered = hashes[order]
+    group = np.repeat(np.arange(len(sizes)), sizes)[order]
+    # The order is stable, so the second of two equal pairs is the later line.
+    again = order[1:][(ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1]) & (ordered[1:] != 0)]
+    if len(again):
+        part.note("pair comes twice", len(again), first + int(again.min()))
+
+
+def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Array) -> None:
+    """How many factors most tokens of a side have; the tokens that have more or fewer."""
+    factors = [int(side[1:].argmax()) + 1 for side in tokens]
+    total.factors = factors[0], factors[1]
+    for side, (name, most) in enumerate(zip(("source", "target"), factors, strict=True)):
+        for count in range(1, odd.MOST_FACTORS + 1):
+            if tokens[side, count] and count != most:
+                kind = "too few factors" if count < most else "stray |"
+                kind = "too many factors" if count == odd.MOST_FACTORS else kind
+                total.note(f"{kind} in a {name}", int(tokens[side, count]), int(first_lines[side, count]))
+
+
+def _note_first_line(total: TableSummary, head: bytes) -> None:
+    """What Moses' text loader makes of the first line alone (moses/TranslationModel/RuleTable/LoaderFactory.cpp)."""
+    if not head:
+        return
+    tokens = split_words(split_lines(head)[0])
+    if not tokens:
+        total.note("empty first line", 1, 1)
+    elif len(tokens) == 1:
+        total.note("first line of one token", 1, 1)
+    elif tokens[:2] == [b"[X]", b"|||"]:
+        total.note("first line of the Hiero format", 1, 1)
+
+
+def _kind(total: TableSummary, head: bytes) -> str:
+    good = total.entries - total.faults
+    if not total.entries:
+        return "empty table"
+    if not good or total.fields[3] == total.entries:
+        guessed = guess(head)
+        if guessed is not None and (not good or guessed.name != "phrase pairs"):
+            return guessed.name
+        if not good:
+            return "no phrase table"
+    if 2 * total.rules > good:
+        return "rule table (SCFG)"
+    if total.fields[3] == total.entries and total.scores == 1 and total.columns[0].largest > np.e:
+        # A score is a probability, or the 2.718 of a phrase that is there.
+        return "phrase pairs with counts"
+    if total.fields[3] == total.entries and _looks_like_orientations(total):
+        return "phrase table, or a reordering table"
+    return "phrase table"
+
+
+def _looks_like_orientations(total: TableSummary) -> bool:
+    """Whether the scores may be probabilities of three or four orientations, once or for both directions."""
+    for width in (3, 4):
+        if total.scores in (width, 2 * width):
+            means = [column.total / (total.entries - total.faults) for column in total.columns]
+            sums = [sum(means[k : k + width]) for k in range(0, total.scores, width)]
+            if all(abs(value - 1) < 1e-3 for value in sums):
+                return True
+    return False

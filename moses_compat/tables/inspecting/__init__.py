@@ -1,1 +1,0 @@
-"""What a table holds, and what Moses would make of it."""

@@ -1,0 +1,36 @@
+"""About how large a table is."""
+
+import pytest
+
+from moses_compat.files.streams import Input
+from moses_compat.jobs import prune_ranking
+from moses_compat.jobs.prune_ranking import TableSize, size_of_table
+from tests import naive
+from tests.commands import write
+from tests.tables import FAULTY, TABLES
+
+
+def size_of(path):
+    with Input(str(path)) as source:
+        return size_of_table(source)
+
+
+def test_small_tables_are_counted(tmp_path):
+    data = TABLES["seven fields"]
+    lines = naive.parse_table(data, 4)[0]
+    words = sum(len(naive.tokens(field)) for line in lines for field in (line.source, line.target))
+    assert size_of(write(tmp_path / "t", data)) == TableSize(len(lines), words)
+    assert size_of(write(tmp_path / "t", b"")) == TableSize(0, 0)
+    assert size_of(write(tmp_path / "t", FAULTY)).entries == 9
+
+
+@pytest.mark.parametrize("name", ["t", "t.gz"])
+def test_of_large_ones_more_of_the_same_is_expected(tmp_path, monkeypatch, name):
+    path = write(
+        tmp_path / name, b"".join(b"w%x a ||| x y z ||| 0.5\n" % (i * 7919**7 % 10**12) for i in range(100_000))
+    )
+    monkeypatch.setattr(prune_ranking, "_LOOKED_AT", 1 << 21)
+    found = size_of(path)
+    # A compressed file is read ahead of what is looked at.
+    assert found.entries == pytest.approx(100_000, rel=0.25)
+    assert found.words / found.entries == pytest.approx(5, rel=0.01)

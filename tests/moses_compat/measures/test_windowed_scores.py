@@ -1,0 +1,177 @@
+"""Windows of entries, with a source that needs no network: what a window says must not depend on how lines come."""
+
+import numpy as np
+import pytest
+
+from moses_compat.files.streams import Input
+from moses_compat.lines.insert_scores import scale_logarithms
+from moses_compat.measures import windowed_scores
+from moses_compat.measures.entry_reader import EntryReader
+from moses_compat.measures.windowed_scores import (
+    NeuralOpinions,
+    OpinionQueue,
+    TextPiece,
+    WindowedScores,
+    column_that_holds,
+    emptied,
+)
+from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.parser import TableParser
+from phrasetool.errors import DataError
+from phrasetool.pipeline import run
+from tests.commands import write
+from tests.syntax_models import random_syntax_model
+
+# Lines with no fields among good ones, and a run of them longer than a block.
+LINES = [b"s%d ||| %s ||| 0.5" % (i // 3, b"t " * (i % 5 + 1)) for i in range(40)]
+TABLE = b"".join(
+    b"no entry\n" * (12 if i == 20 else i % 7 == 3) + line + b"\n" for i, line in enumerate(LINES)
+) + b"no entry\n" * 3  # fmt: skip
+
+
+class Lengths(WindowedScores):
+    """Says of an entry how long it is, how many are in its window, and which place it has there."""
+
+    signature, column = "lengths", "length"
+
+    def __init__(self, threads=1, folder=None):
+        super().__init__(None, threads, folder)
+        self.windows = []
+
+    def orient(self, table, sample):
+        self.oriented = len(sample.text)
+
+    def parse(self, raw):
+        block = TableParser(None, None, raw.scores, fingerprints=True)(raw.first_entry, raw.text, raw.line_offsets)[0]
+        return block.faulty, TextPiece.of(block)
+
+    def score(self, window):
+        self.windows.append(len(window.hashes))
+        return np.array(
+            [
+                -(len(target) + len(window.targets) / 100) - place / 10_000
+                for place, target in enumerate(window.targets)
+            ],
+            np.float32,
+        )
+
+    def opinions(self, window, scores):
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+
+
+def scores_of(path, source, size, threads=1):
+    with Input(str(path)) as table:
+        reader = EntryReader(table, TableScan("keep", threads, size, allow_empty=True), source)
+        found = [read.scores for read in run(reader.items(), reader, threads)]
+    return np.concatenate([np.zeros((0, 1), np.float32), *(scores.similarities for scores in found)])[:, 0]
+
+
+def naive_scores(window):
+    """Of the good lines alone, in runs of so many."""
+    targets = [b" ".join(line.split(b" ||| ")[1].split()) for line in LINES]
+    for first in range(0, len(targets), window):
+        part = targets[first : first + window]
+        yield from (-(len(target) + len(part) / 100) - place / 10_000 for place, target in enumerate(part))
+
+
+@pytest.mark.parametrize("window", [1, 7, 8, 40, 100])
+@pytest.mark.parametrize(("size", "threads"), [(30, 1), (200, 2), (1 << 20, 1)])
+def test_good_entries_are_scored_in_runs_whatever_blocks_they_come_in(window, size, threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(windowed_scores, "WINDOW", window)
+    source = Lengths(threads)
+    found = scores_of(write(tmp_path / "t", TABLE), source, size, threads)
+    good = [line != b"no entry" for line in TABLE.splitlines()]
+    assert len(found) == len(good)
+    assert found[good] == pytest.approx(list(naive_scores(window)), abs=1e-5)
+    assert np.isnan(found[~np.array(good)]).all()
+    assert sorted(source.windows, reverse=True) == [window] * (40 // window) + [40 % window] * (40 % window > 0)
+    assert source.oriented > 0
+
+
+def test_a_table_without_a_good_entry_is_scored_as_nothing(tmp_path):
+    source = Lengths()
+    found = scores_of(write(tmp_path / "t", b"no entry\n" * 5), source, 20)
+    assert np.isnan(found).tolist() == [True] * 5
+    assert source.windows == []
+
+
+def test_what_is_finished_is_read_again_and_only_for_the_same_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(windowed_scores, "WINDOW", 9)
+    pytest.importorskip("pyarrow", reason="the extra `scores` is not installed")
+    path, folder = write(tmp_path / "t", TABLE), str(tmp_path / "parts")
+    first, again = Lengths(folder=folder), Lengths(folder=folder)
+    expected = scores_of(path, first, 200)
+    assert np.array_equal(scores_of(path, again, 50), expected, equal_nan=True)
+    assert (len(first.windows), again.windows) == (5, [])
+    with pytest.raises(DataError, match="another table"):
+        scores_of(write(tmp_path / "u", TABLE.replace(b"s1 ", b"x1 ")), Lengths(folder=folder), 200)
+
+
+def test_a_column_is_known_by_what_is_written_in_it():
+    logs = np.log(np.linspace(0.05, 0.9, 100)).astype(np.float32)
+    written = scale_logarithms(logs)
+    there = np.column_stack([np.full(100, 0.5), written, written[::-1]])
+    assert column_that_holds(logs, there) == 1
+    # As many places as a table keeps, and two lines of a hundred that somebody changed.
+    rounded = np.array([float(f"{value:.6g}") for value in written])
+    rounded[[3, 50]] = 0.123
+    assert column_that_holds(logs, np.column_stack([there[:, 2], there[:, 0], rounded])) == 2
+    rounded[60] = 0.123
+    assert column_that_holds(logs, rounded[:, None]) is None
+    # Scores that are all the same could be any column.
+    assert column_that_holds(np.zeros(100, np.float32), np.ones((100, 1))) is None
+    assert column_that_holds(np.zeros(0, np.float32), np.ones((0, 2))) is None
+    assert column_that_holds(logs, np.ones((100, 0))) is None
+
+
+def test_blocks_are_let_go_of_one_by_one():
+    held = [[1], [2], [3]]
+    seen = []
+    for item in emptied(held):
+        seen.append((item, len(held)))
+    assert seen == [([1], 2), ([2], 1), ([3], 0)]
+
+
+def opinions(first, count):
+    numbers = np.arange(first, first + count)
+    return NeuralOpinions(-numbers.astype(np.float32), numbers + 1, numbers % 3 > 0)
+
+
+def test_blocks_take_what_windows_gave():
+    queue = OpinionQueue()
+    for first, count in ((0, 4), (4, 0), (4, 5)):
+        queue.put(opinions(first, count))
+    found = queue.take_block(np.array([False, True, False]))
+    assert np.isnan(found.logs[1])
+    assert found.logs[[0, 2]].tolist() == [0, -1]
+    assert (found.words.tolist(), found.opinion.tolist()) == ([1, 1, 2], [False, False, True])
+    assert queue.size == 7
+    rest = queue.take(7)
+    assert rest.logs.tolist() == [-i for i in range(2, 9)]
+    assert queue.take(0).logs.tolist() == []
+
+
+TEXT = b"a &apos; ||| b ||| 0.5\nno entry\na &apos; ||| c  d ||| 0.25\n"
+
+
+def piece():
+    text = np.frombuffer(TEXT, np.uint8)
+    offsets = np.array([0, *(np.flatnonzero(text == 10) + 1)])
+    block = TableParser(None, None, 1, fingerprints=True)(0, text, offsets)[0]
+    return block, TextPiece.of(block)
+
+
+def test_good_entries_are_read_as_text():
+    block, found = piece()
+    assert block.faulty.tolist() == [False, True, False]
+    model = random_syntax_model()
+    assert np.array_equal(model.encode(found.sources), model.encode([b"a '", b"a '"]))
+    assert [text.split() for text in found.targets] == [[b"b"], [b"c", b"d"]]
+    assert found.hashes.tolist() == block.fingerprints[[0, 2]].tolist()
+
+
+def test_parts_join_to_the_whole():
+    _, found = piece()
+    again = TextPiece.joined([found.part(0, 1), found.part(1, 2)])
+    assert (again.sources, again.targets) == (found.sources, found.targets)
+    assert again.hashes.tolist() == found.hashes.tolist()

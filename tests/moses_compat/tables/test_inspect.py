@@ -1,0 +1,286 @@
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from moses_compat.files.streams import Input
+from moses_compat.tables.inspect import inspect_table
+from tests import naive
+from tests.commands import write
+from tests.tables import FAULTY, OTHER_FILES, TABLES
+from tests.test_promise import tables_with_oddities
+
+KEYS = {
+    b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent",
+    b"TargetPreferences", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation",
+}  # fmt: skip
+
+
+def inspect(path, threads=1, block_bytes=1 << 21):
+    with Input(str(path)) as source:
+        return inspect_table(source, threads=threads, block_bytes=block_bytes)
+
+
+def is_bracket(token):
+    return len(token) >= 2 and token.startswith(b"[") and token.endswith(b"]")
+
+
+def phrase_oddities(tokens):
+    """Names, tokens without the label, positions of non-terminals."""
+    names = set()
+    if tokens and is_bracket(tokens[-1]):
+        names.add("label at the end")
+        tokens = tokens[:-1]
+    places = {i for i, token in enumerate(tokens) if is_bracket(token)}
+    if any(b"[" not in tokens[i][1:] for i in places):
+        names.add("bracket inside")
+    return names, tokens, places
+
+
+def token_oddities(tokens):
+    """Names of what is odd about single tokens."""
+    return {
+        name
+        for token in tokens
+        for name, odd in (
+            ("token in brackets", is_bracket(token)), ("empty brackets", token == b"[]"),
+            ("token of bars", not token.strip(b"|")),
+        )
+        if odd
+    }  # fmt: skip
+
+
+def alignment_oddities(points, source, target, written):
+    """source, target: number of tokens and places of the non-terminals; written: numbers of tokens with labels."""
+    if any(not re.fullmatch(rb"\d+-\d+", point) for point in points):
+        return {"bad alignment"}
+    names = set() if points else {"no alignment"}
+    pairs = [tuple(map(int, point.split(b"-"))) for point in points]
+    if any(s >= source[0] or t >= target[0] for s, t in pairs):
+        names.add("alignment beyond the phrase")
+    if written[0] and any(s >= written[0] or t >= written[1] for s, t in pairs):
+        names.add("alignment beyond the tokens")
+    if any(t >= written[1] for _, t in pairs):
+        names.add("alignment beyond the target")
+    if pairs and not target[0]:
+        names.add("alignment of an empty target")
+    inside = [(s, t) for s, t in pairs if s < source[0] and t < target[0]]
+    rules = [(s, t) for s, t in inside if s in source[1] or t in target[1]]
+    # A point said twice pairs a non-terminal twice.
+    fits = sorted(s for s, _ in rules) == sorted(source[1]) and sorted(t for _, t in rules) == sorted(target[1])
+    return names if fits else names | {"non-terminals differ"}
+
+
+def is_count(token):
+    return naive.number_fault(token) == "ok" and 0 <= float(token) <= 1e11
+
+
+def property_oddities(field):
+    pieces = [piece.strip(b" \t") for piece in field.split(b"{{")]
+    names = {"properties"} if field.strip(b" \t") else set()
+    if pieces[0]:
+        names.add("bad property")
+        return names
+    for piece in pieces[1:]:
+        key = re.match(rb"[^ {]*", piece)[0]
+        if not piece[len(key) :].startswith(b" "):
+            return names | {"bad property"}
+        if key not in KEYS:
+            names.add("unknown property")
+    return names
+
+
+def line_oddities(line, fault):
+    """The names of what is odd about a line, as a person would find them; and its token lists."""
+    content = line.removesuffix(b"\n")
+    names = set()
+    if content.endswith(b"\r"):
+        content = content[:-1]
+        names.add("carriage return")
+    fields = content.split(b"|||")
+    tokens = [naive.tokens(field) for field in fields]
+    names |= {"tab"} if b"\t" in content else set()
+    names |= {"zero byte"} if b"\0" in content else set()
+    if b"  " in re.sub(rb"(?<=\|)  (?=\|)", b" ", content):
+        names.add("double space")
+    if any(not field.endswith(b" ") for field in fields[:-1] if field is not fields[0] or field) or any(
+        field and not field.startswith(b" ") for field in fields[1:]
+    ):
+        names.add("no space beside |||")
+    if not content.strip(b" \t"):
+        return (names | {"blank line"}) - {""}, None
+    if fault != "ok":
+        names.add({"few fields": "fewer than 3 fields", "not a number": "score is no number", "nan": "score is NaN",
+                   "wrong count": "another number of scores"}[fault])  # fmt: skip
+    if len(fields) < 3:
+        return names - {""}, None
+    sides = [phrase_oddities(side) for side in tokens[:2]]
+    names |= sides[0][0] | sides[1][0]
+    names |= {"empty source"} if not tokens[0] else set()
+    names |= {"empty target"} if not tokens[1] else set()
+    if any(field.strip(b" \t") != b" ".join(token) for field, token in zip(fields[:4], tokens, strict=False)):
+        names.add("gap between tokens")
+    if any(field.strip(b" \t") != b" ".join(token) for field, token in zip(fields[:2], tokens, strict=False)):
+        names.add("gap inside a phrase")
+    names |= token_oddities(tokens[0] + tokens[1])
+    shapes = [(len(side[1]), side[2]) for side in sides]
+    names |= alignment_oddities(tokens[3] if len(fields) > 3 else [], *shapes, [len(side) for side in tokens[:2]])
+    if len(shapes[0][1]) != len(shapes[1][1]):
+        names.add("non-terminals differ")
+    if "non-terminals differ" in names and not shapes[0][1]:
+        names ^= {"non-terminals differ", "non-terminal of the target alone"}
+    if len(fields) > 4 and not all(map(is_count, tokens[4])):
+        names.add("bad counts")
+    if len(fields) > 5 and tokens[5]:
+        values = tokens[5][1::2]
+        names.add("sparse scores")
+        if len(tokens[5]) % 2 or any(naive.number_fault(value) != "ok" for value in values):
+            names.add("bad sparse scores")
+    if len(fields) > 6:
+        names |= property_oddities(fields[6])
+    if len(fields) > 7:
+        names.add("more than 7 fields")
+    return names - {""}, tokens
+
+
+def naive_oddities(table):
+    """name -> (lines, first line)."""
+    found = {}
+
+    def note(name, number):
+        lines, first = found.get(name, (0, number))
+        found[name] = (lines + 1, first)
+
+    parsed, groups = naive.parse_table(table, naive.first_score_count(table))
+    lines = naive.split_lines(table)
+    seen_sources = set()
+    for first, last in pairwise(groups):
+        pairs = set()
+        key = None
+        for i in range(first, last):
+            names, tokens = line_oddities(lines[i], parsed[i].fault)
+            for name in names:
+                note(name, i + 1)
+            if parsed[i].fault == "ok":
+                for name, wrong in (
+                    ("zero score", lambda x: 0 <= x <= 3.7e-44),
+                    ("negative score", lambda x: x < 0),
+                    ("infinite score", lambda x: x > 3.4028234663852886e38),
+                ):
+                    if any(map(wrong, parsed[i].values)):
+                        note(name, i + 1)
+            try:
+                lines[i].decode()
+            except UnicodeDecodeError:
+                note("not UTF-8", i + 1)
+            if i and lines[i].removesuffix(b"\n") < lines[i - 1].removesuffix(b"\n"):
+                note("out of order", i + 1)
+            if tokens is not None:
+                pair = tuple(tokens[0]), tuple(tokens[1])
+                if pair in pairs:
+                    note("pair comes twice", i + 1)
+                pairs.add(pair)
+            if i == first and tokens is not None:
+                key = tuple(tokens[0])
+        if key is not None:
+            if key in seen_sources:
+                note("source comes back", first + 1)
+            seen_sources.add(key)
+    return found
+
+
+def found_oddities(summary):
+    first_line = {
+        "empty first line", "first line of one token", "first line of the Hiero format", "out of order without blanks",
+        "first words come back", "too many beginnings",
+    }  # fmt: skip
+    return {
+        name: (oddity.lines, oddity.first)
+        for name, oddity in summary.oddities.items()
+        if "|" not in name.replace("|||", "") and "factors" not in name and name not in first_line
+    }
+
+
+@pytest.mark.parametrize("way", [(1, 1 << 21), (2, 1), (2, 300)], ids=str)
+def test_every_table(table, tmp_path, way):
+    summary = inspect(write(tmp_path / "t", table), *way)
+    assert found_oddities(summary) == naive_oddities(table)
+    lines = naive.split_lines(table)
+    assert summary.entries == len(lines)
+    assert summary.bytes == len(table)
+    assert summary.fields == Counter(len(line.split(b"|||")) for line in lines)
+    parsed, groups = naive.parse_table(table, naive.first_score_count(table))
+    assert summary.sources == len(groups) - 1 if table else summary.sources == 0
+    good = [line.values for line in parsed if line.fault == "ok"]
+    assert summary.scores == (len(good[0]) if good else -1)
+    for column, values in zip(summary.columns, zip(*good, strict=True), strict=True):
+        assert (column.smallest, column.largest) == pytest.approx((min(values), max(values)), rel=1e-12)
+        assert math.isclose(column.total, sum(values), rel_tol=1e-9)
+        assert column.histogram.sum() == len(values)
+
+
+@settings(max_examples=80)
+@given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]))
+@example(FAULTY, 1)
+def test_random_tables(workspace, table, size):
+    summary = inspect(write(workspace / "inspect-in", table), 2, size)
+    assert found_oddities(summary) == naive_oddities(table)
+
+
+def test_factors(tmp_path):
+    for name, expected in {
+        "factored source": (3, 1), "factored target": (1, 2), "factored both": (3, 2), "seven fields": (1, 1),
+    }.items():  # fmt: skip
+        assert inspect(write(tmp_path / "t", TABLES[name])).factors == expected
+    summary = inspect(write(tmp_path / "t", TABLES["stray pipes"]), 2, 1)
+    found = {name: (o.lines, o.first) for name, o in summary.oddities.items() if " in a " in name}
+    assert found == {
+        "stray | in a source": (2, 1),
+        "stray | in a target": (1, 2),
+        "too many factors in a target": (1, 5),
+    }
+    few = TABLES["factored both"].replace(b"das|NN|x", b"das")
+    oddity = inspect(write(tmp_path / "t", few)).oddities["too few factors in a source"]
+    assert oddity.lines == few.count(b"das") == sum(line.count(b"das") for line in few.splitlines()[oddity.first - 1 :])
+
+
+def test_a_source_comes_back_after_a_large_group(tmp_path):
+    table = TABLES["one group"] + b"haus ||| house ||| 1 1\n" + b"das ||| a ||| 1 1\n"
+    for size in (1, 1 << 21):
+        assert found_oddities(inspect(write(tmp_path / "t", table), 1, size))["source comes back"] == (1, 302)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("seven fields", "phrase table"), ("hierarchical", "rule table (SCFG)"), ("glue", "rule table (SCFG)"),
+        ("empty", "empty table"), ("brackets", "rule table (SCFG)"), ("bracket tokens", "phrase table"),
+        ("reordering", "phrase table"),
+    ],
+)  # fmt: skip
+def test_kinds(tmp_path, name, kind):
+    assert inspect(write(tmp_path / "t", TABLES[name])).kind == kind
+
+
+def test_kinds_of_other_files(tmp_path):
+    for name in ("extract", "lexical", "n-best", "arpa", "ini"):
+        summary = inspect(write(tmp_path / "t", OTHER_FILES[name]))
+        assert summary.entries == summary.faults
+        assert "table" not in summary.kind or "translation" in summary.kind
+    assert inspect(write(tmp_path / "t", b"one\ntwo\n")).kind == "plain text without ||| between fields"
+    assert inspect(write(tmp_path / "t", OTHER_FILES["pairs"])).kind == "phrase pairs with counts"
+    orientations = b"a ||| b ||| 0.2 0.2 0.6 0.1 0.2 0.7\na ||| c ||| 0.25 0.25 0.5 0.4 0.3 0.3 \n"
+    assert inspect(write(tmp_path / "t", orientations)).kind == "phrase table, or a reordering table"
+
+
+def test_first_lines(tmp_path):
+    for text, name in (
+        (b"\na ||| b ||| 1\n", "empty first line"),
+        (b"1\na ||| b ||| 1\n", "first line of one token"),
+        (b"[X] ||| a ||| 1 ||| 0-0\n", "first line of the Hiero format"),
+    ):
+        assert inspect(write(tmp_path / "t", text)).oddities[name].first == 1
