@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_compat.measures.similarity_requests import LikelihoodRequest
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.translator_scores import NeuralScores
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
+from moses_compat.measures.similarity_requests import LikelihoodRequest
+from moses_compat.measures.translator_scores import NeuralScores
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model, read_model_config
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
