@@ -207,9 +207,9 @@ class PairClassifierModel(SavedModel):
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
-        # "PairClassifierArchitecture" was the name of the class when models were first saved.
+        # "SiameseArchitecture" was the name of the class when models were first saved.
         sizes = ", ".join(f"{name}={value!r}" for name, value in asdict(self.architecture).items())
-        head, arrays = f"(PairClassifierArchitecture({sizes}), {self.temperature!r})".encode(), dict(self.arrays)
+        head, arrays = f"(SiameseArchitecture({sizes}), {self.temperature!r})".encode(), dict(self.arrays)
         if self.encoder is not None:
             arrays |= {name: value.detach().cpu().numpy() for name, value in self.encoder.state_dict().items()}
             head += self.encoder.tokenizer_text

@@ -119,9 +119,9 @@ class TranslatorModel(SavedModel):
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""
         vocabularies = self.source_vocabulary, self.target_vocabulary
-        # "TranslatorArchitecture" was the name of the class when models were first saved.
+        # "NeuralArchitecture" was the name of the class when models were first saved.
         sizes = ", ".join(f"{name}={value!r}" for name, value in asdict(self.architecture).items())
-        head = f"(TranslatorArchitecture({sizes}), {self.temperature!r})"
+        head = f"(NeuralArchitecture({sizes}), {self.temperature!r})"
         return model_identity(head, self.arrays, vocabularies)
 
     @property

@@ -8,12 +8,23 @@ from phrasetool.errors import ModelError
 from phrasetool.models.fit import finding
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
-from phrasetool.pair_classifier.settings import PairClassifierSettings
+from phrasetool.pair_classifier.settings import PairClassifierArchitecture, PairClassifierSettings
 from phrasetool.pair_classifier.training import fresh_classifier
 from phrasetool.sentences import read_words, sentence_lengths
+from phrasetool.vocabulary import Vocabulary
 from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
 
 SOURCES, TARGETS = toy_lines(30)
+
+
+def test_identities_are_those_of_models_saved_before():
+    architecture = PairClassifierArchitecture("words", "static", False, 3, "bilstm", 2, 2, 2, "concat", 2, 9)
+    arrays = {
+        f"inputs.{side}.{what}": np.zeros((2, 2), np.float32)
+        for side in ("source", "target") for what in ("words", "parts")
+    }  # fmt: skip
+    vocabularies = [Vocabulary([b"<unk>", b"a"])] * 4
+    assert PairClassifierModel(vocabularies, architecture, arrays, 0.5, {"half": 0.5}).identity == "046bdbae"
 
 
 def test_words_of_sentences():

@@ -12,6 +12,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.translator.decoding import translate
 from phrasetool.translator.model import TranslatorModel, new_target_vectors
 from phrasetool.translator.network import target_table
+from phrasetool.translator.settings import TranslatorArchitecture
 from phrasetool.vocabulary import Vocabulary
 from tests.phrasetool.translator.small_translators import KINDS, small
 
@@ -36,6 +37,13 @@ def test_what_is_saved_comes_back(tmp_path, kind):
     assert translate(again.network, sources, 0.3) == translate(model.network, sources, 0.3)
     with pytest.raises(ModelError, match="a translator; this needs an autoencoder"):
         AutoencoderModel.load(tmp_path)
+
+
+def test_identities_are_those_of_models_saved_before():
+    vocabulary = Vocabulary([b"<unk>", b"a"])
+    architecture = TranslatorArchitecture("gru", 2, 2, 1, False, 1, 2, 3)
+    arrays = {"words": np.zeros((2, 2), np.float32), "targets": np.zeros((3, 3), np.float32)}
+    assert TranslatorModel(vocabulary, vocabulary, architecture, arrays, 0.5).identity == "5dbfb9bd"
 
 
 def test_what_does_not_fit_together(tmp_path):
