@@ -363,6 +363,11 @@ def composition_losses(entries, jump):
     return [score - composed(source, target) for source, target, score in entries]
 
 
+def impossible_joint_count(target, source, joint):
+    """Whether a pair is said to be seen never, or more often than a side; six digits may be off in the last."""
+    return joint == 0 or any(joint * (1 - 1e-5) > side for side in (target, source))
+
+
 def entry_counts(line, largest, fault="ok"):
     """c(t), c(s) and c(s,t) of a line as Moses' fields hold them, and whether the last was derived."""
     fields = line.rstrip(b"\n").split(b"|||")
@@ -373,9 +378,13 @@ def entry_counts(line, largest, fault="ok"):
     for column, token in enumerate(numbers[:3]):
         if number_fault(token) == "ok" and 0 <= float(token) <= largest:
             row[column] = float(token)
+    if impossible_joint_count(*row):
+        row[2] = math.nan
     phi = float(fields[2].split()[0])
     joint = phi * row[0]
-    if len(numbers) == 2 and not math.isnan(row[1]) and phi <= 1 and 0 <= joint <= largest:
+    sides = not any(map(math.isnan, row[:2]))
+    possible = phi <= 1 and joint <= largest and not impossible_joint_count(row[0], row[1], joint)
+    if len(numbers) == 2 and sides and possible:
         row[2] = float(round(joint)) if abs(joint - round(joint)) <= 1e-5 * joint else joint
         return row, True
     return row, False

@@ -45,7 +45,8 @@ def three_fields(name, scores, constant=None, **options):
 
 
 def seven_fields(rng, source, target):
-    counts = b"%d %d %d" % (rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 9))
+    of_target, of_source, joint = rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 9)
+    counts = b"%d %d %d" % (max(of_target, joint), max(of_source, joint), joint)
     return b"%s ||| %s ||| %s ||| %s ||| %s ||| |||" % (
         source,
         target,

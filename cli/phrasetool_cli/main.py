@@ -281,7 +281,9 @@ def _pipe_closed(error: _PipeClosedError, debug: bool) -> NoReturn:
         _fail(_describe(error.__cause__ or error), 1, debug)
     _abandon_output()
     if notices.abandoned:
-        _fail(f"standard output was closed by its reader, and {notices.abandoned[0]} was not written", 1, debug)
+        lost = notices.abandoned[::-1]
+        files = f"{', '.join(lost[:-1])} and {lost[-1]} were" if len(lost) > 1 else f"{lost[0]} was"
+        _fail(f"standard output was closed by its reader, and {files} not written", 1, debug)
     sys.exit(0)
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from moses_compat.files.names import display_name
 from moses_compat.files.streams import Input
+from moses_compat.lines.counts import LARGEST_COUNT
 from phrasetool.errors import DataError
 from phrasetool.smt.aligning.alignment_priors import Priors, PriorUse
+
+
+class _TooLargeError(Exception):
+    """A weight of more than any corpus has words."""
+
 
 # Kind of line -> number of fields.
 _FIELDS = {"LEX": 4, "FERF": 4, "FERR": 4, "HMMF": 3, "HMMR": 3}
@@ -27,6 +33,9 @@ def read_priors(path: str) -> Priors:
             break
         try:
             _enter(priors, fields)
+        except _TooLargeError:
+            message = f"the weight {fields[-1]} is more than {LARGEST_COUNT:g}, with which eflomal may never end"
+            raise DataError(name, f"{message}; expected a count", number) from None
         except ValueError:
             expected = "LEX, FERF or FERR with two words or a word and a number, or HMMF or HMMR with a jump"
             raise DataError(name, f"not a prior: expected {expected}, and a weight", number) from None
@@ -67,8 +76,10 @@ def check_use(use: PriorUse, path: str, source: str, target: str) -> str:
 def _enter(priors: Priors, fields: list[str]) -> None:
     """Add a line to the priors; ValueError if it is not one."""
     kind, weight = fields[0], float(fields[-1])
-    if len(fields) != _FIELDS.get(kind) or not 0 <= weight < float("inf"):
+    if len(fields) != _FIELDS.get(kind) or not weight >= 0:
         raise ValueError
+    if weight > LARGEST_COUNT:
+        raise _TooLargeError
     if kind == "LEX":
         priors.lexical.append((fields[1], fields[2], weight))
     elif kind.startswith("FER"):

@@ -18,7 +18,7 @@ import numpy as np
 
 from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.counts import LARGEST_COUNT, OF_SOURCE
+from moses_compat.lines.counts import LARGEST_COUNT, OF_PAIR, OF_SOURCE, line_counts
 from moses_compat.lines.insert_scores import annotated_lines
 from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -43,10 +43,12 @@ class LineForm:
     Attributes:
         scores: how many an entry has.
         fields: how many a line has.
+        counts: numbers in the field of counts: 3 with a joint count, 2 or 1 without, 0 for none.
     """
 
     scores: int
     fields: int
+    counts: int
 
 
 # All lines of a word, sorted bytewise, for a table whose lines have a form.
@@ -57,7 +59,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
     """Lines of a phrase table.
 
     Scores of the table beyond those of Moses' training are 1, which says nothing.  Every target word is aligned with
-    the source; counts are those of a pair that was seen once.
+    the source; counts are those of a pair that was seen once, as many as the table has.
 
     Args:
         new: word -> its entries.
@@ -67,15 +69,16 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
 
     def lines(word: bytes, form: LineForm) -> bytes:
         others = form.scores - TRAINED - (0 if appended else columns)
-        return b"".join(sorted(line(word, entry, others, form.fields) for entry in new[word.decode(*TEXT)]))
+        return b"".join(sorted(line(word, entry, others, form) for entry in new[word.decode(*TEXT)]))
 
-    def line(word: bytes, entry: NewEntry, others: int, fields: int) -> bytes:
+    def line(word: bytes, entry: NewEntry, others: int, form: LineForm) -> bytes:
         flags = [FLAG if number in entry.sources else 1.0 for number in range(columns)]
         target = entry.target.encode(*TEXT)
         points = " ".join(f"0-{place}" for place in range(len(split_words(target))))
-        rest = [points.encode(), b"1 1 1"][: max(0, fields - 3)]
-        written = BARS.join([word, target, _numbers([*entry.scores, *[1.0] * others, *flags]), *rest])
-        return written + b" |||" * (fields - 3 - len(rest)) + b"\n"
+        rest = [points.encode(), b" ".join([b"1"] * form.counts)][: max(0, form.fields - 3)]
+        written = BARS.join([word, target, _numbers([*entry.scores, *[1.0] * others, *flags])])
+        written += b"".join(b" ||| " + field if field else b" |||" for field in rest)
+        return written + b" |||" * (form.fields - 3 - len(rest)) + b"\n"
 
     return lines
 
@@ -338,7 +341,7 @@ def write_augmented(
     def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         passes = scan.passes(source.name, block.faulty, faults)
-        groups, form = _Groups(block), LineForm(raw.scores, _fields(raw))
+        groups, form = _Groups(block), _form(raw)
         if not groups.ascending:
             raise _not_sorted(source.name, raw.first_entry)
         text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
@@ -431,8 +434,14 @@ def _key(word: bytes) -> bytes:
     return word + BARS
 
 
-def _fields(raw: RawBlock) -> int:
-    return raw.text[: raw.line_offsets[1]].tobytes().count(b"|||") + 1
+def _form(raw: RawBlock) -> LineForm:
+    """The form of the first line; an invalid joint count is none."""
+    offsets = raw.line_offsets[:2]
+    fields = raw.text[: offsets[1]].tobytes().count(b"|||") + 1
+    values, derived = line_counts(raw.text[: offsets[1]], offsets)
+    sides = int(np.count_nonzero(~np.isnan(values[0, :OF_PAIR])))
+    joint = not np.isnan(values[0, OF_PAIR]) and not derived[0]
+    return LineForm(raw.scores, fields, OF_PAIR + 1 if joint else sides)
 
 
 def _not_sorted(name: str, first: int) -> DataError:

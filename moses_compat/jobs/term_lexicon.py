@@ -65,7 +65,11 @@ def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
 
 
 def _tsv(pairs: Sequence[TermPair]) -> str:
-    return "".join("\t".join(row) + "\n" for row in _rows(pairs))
+    # A term with a quotation mark is quoted: readers of tables take one at the beginning of a field for a quoted field
+    # and read on to the next one, over the ends of lines.
+    text = io.StringIO()
+    csv.writer(text, csv.excel_tab, lineterminator="\n").writerows(_rows(pairs))
+    return text.getvalue()
 
 
 def _csv(pairs: Sequence[TermPair]) -> str:

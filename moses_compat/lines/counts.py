@@ -35,6 +35,16 @@ _ROUNDING = 1e-5
 
 
 @inner_kernel
+def is_joint_count(target: float, source: float, joint: float) -> bool:
+    """Whether an entry with these sides can have been extracted so often: at least once, and no more than a side.
+
+    A side that is no count, NaN or negative, excludes nothing.
+    """
+    least = joint * (1 - _ROUNDING)
+    return joint > 0 and not (0 <= target < least or 0 <= source < least)
+
+
+@inner_kernel
 def _ends_token(text: ByteArray, i: int, end: int) -> bool:
     return i >= end or is_blank(text[i]) or text[i] == LF or text[i] == CR or is_separator(text, i, end)
 
@@ -78,7 +88,8 @@ class EntryCounts(NamedTuple):
     """The counts of the N entries of a block.
 
     Attributes:
-        values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where the entry has none, or an invalid one.
+        values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where the entry has none, or an invalid one.  A c(s,t)
+            of 0, or above a side's count, is invalid: an entry was extracted at least once, and no more than its sides.
         derived: bool, shape (N,): the entry has two counts only, and c(s,t) is phi(f|e) * c(t).
     """
 
@@ -155,6 +166,8 @@ def _read_all_counts(
             i = _after_separators_slowly(text, starts[line], ends[line], bars)
         if i >= 0:
             _read_field(text, i, ends[line], counts, line)
+            if not is_joint_count(counts[line, OF_TARGET], counts[line, OF_SOURCE], counts[line, OF_PAIR]):
+                counts[line, OF_PAIR] = np.nan
 
 
 @exact_kernel
@@ -191,7 +204,7 @@ def _derive_joint_counts(
             # Other scores than probabilities tell nothing.
             if phi <= 1.0:
                 joint = phi * counts[line, OF_TARGET]
-        if 0 <= joint <= LARGEST_COUNT:
+        if 0 < joint <= LARGEST_COUNT and is_joint_count(counts[line, OF_TARGET], counts[line, OF_SOURCE], joint):
             whole = np.rint(joint)
             counts[line, OF_PAIR] = whole if abs(joint - whole) <= _ROUNDING * joint else joint
             derived[line] = True
@@ -346,6 +359,25 @@ def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use:
     missing = np.flatnonzero(np.isnan(joint) & ~block.faulty)
     if len(missing):
         row = int(missing[0])
-        shown = shown_counts(block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes())
-        message = f"the entry has no joint count{shown}; {use.subject} needs c(t) c(s) c(s,t) in the fifth field"
-        raise DataError(name, message, block.first_entry + row + 1, remedy=use.remedy)
+        raise DataError(name, describe_missing(block, row, use.subject), block.first_entry + row + 1, remedy=use.remedy)
+
+
+def describe_missing(block: EntryBlock, row: int, subject: str) -> str:
+    """Describe why an entry has no joint count.
+
+    Args:
+        block: its entries.
+        row: the entry.
+        subject: what needs the count; of a sentence with the verb "needs".
+    """
+    line = block.text[block.line_offsets[row] : block.line_offsets[row + 1]]
+    shown = shown_counts(line.tobytes())
+    values = np.full((1, 3), np.nan)
+    bar = _after_separators_slowly(line, 0, len(line), _BARS_OF_LINE)
+    if bar >= 0:
+        _read_field(line, bar, len(line), values, 0)
+    if ((values >= 0) & (values <= LARGEST_COUNT)).all():
+        reason = f"the entry has an impossible joint count{shown}: a pair is seen, and no more often than a side"
+    else:
+        reason = f"the entry has no joint count{shown}"
+    return f"{reason}; {subject} needs c(t) c(s) c(s,t) in the fifth field"

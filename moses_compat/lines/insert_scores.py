@@ -79,6 +79,12 @@ def scale_similarities(similarities: FloatArray, scale: str) -> DoubleArray:
     raise ValueError(f"unknown scale {scale!r}; expected one of {', '.join(SCALES)}")
 
 
+def scale_range(scale: str) -> tuple[float, float]:
+    """Return the lowest and the highest score that a similarity in [-1, 1] has on a scale."""
+    lowest, highest = scale_similarities(np.array([[-1.0, 1.0]], np.float32), scale)[0].tolist()
+    return lowest, highest
+
+
 def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
     """The inverse of `scale_similarities`, clipped to [-1, 1]."""
     if scale == "exp":

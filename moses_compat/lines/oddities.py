@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_compat.lines.counts import LARGEST_COUNT
+from moses_compat.lines.counts import LARGEST_COUNT, is_joint_count
 from moses_compat.lines.positions import read_position
 from moses_compat.lines.scores import OK, check_number, read_number
 from moses_compat.lines.separators import find_separator, valid_utf8
@@ -152,13 +152,16 @@ def _look_at_counts(text: ByteArray, start: int, end: int) -> tuple[int, int]:
     """Flags of a field of counts, and which of `COUNT_KINDS` it has."""
     flags, kind = 0, 0
     count = 0
+    target, source = np.nan, np.nan
     i = skip_blanks(text, start, end)
     while i < end:
         first = i
         i = token_end(text, i, end)
-        valid = check_number(text, first, i) == OK
-        if valid:
-            valid = 0 <= read_number(text, first, i) <= LARGEST_COUNT
+        value = read_number(text, first, i) if check_number(text, first, i) == OK else np.nan
+        if not 0 <= value <= LARGEST_COUNT:
+            value = np.nan
+        valid = is_joint_count(target, source, value) if count == _JOINT else not np.isnan(value)
+        target, source = source, value
         if not valid:
             flags = BAD_COUNTS
         elif count < _JOINT:

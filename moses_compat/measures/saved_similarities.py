@@ -34,6 +34,8 @@ _SCHEMA = pa.schema(
         ("opinion", pa.uint8()),
     ]
 )
+# A cosine of float32 may be a little above 1.
+_LARGEST = 1 + 1e-5
 _KINDS = [field.type.to_pandas_dtype() for field in _SCHEMA]
 
 
@@ -129,6 +131,7 @@ class SavedScores:
         self.signature: str = metadata.get(b"signature", b"").decode("utf-8", "replace")
         self.rows: int = self._file.metadata.num_rows
         self._batches = self._all_batches()
+        self._taken = 0
         self._pending: list[pa.RecordBatch] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,6 +169,14 @@ class SavedScores:
             np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
             for i, kind in enumerate(_KINDS)
         )
+        for similarities in (st, ts):
+            # False for NaN, too.
+            if len(similarities) and not max(-similarities.min(), similarities.max()) <= _LARGEST:
+                row = self._taken + int(np.argmin(np.abs(similarities) <= _LARGEST)) + 1
+                raise DataError(
+                    self.path, f"the file is damaged (the similarities of row {row:,} are not from -1 to 1)"
+                )
+        self._taken += len(st)
         return LineMarks(pairs, lines, sources), Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
 
     def check(self, name: str, block: EntryBlock, marks: LineMarks) -> None:

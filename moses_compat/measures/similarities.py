@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from moses_compat.lines.insert_scores import unscale_scores
+from moses_compat.lines.insert_scores import scale_range, unscale_scores
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import LineScan
@@ -24,6 +24,10 @@ from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_similarities import SavedScores
+
+
+# Scores are written with six decimals.
+_ROUNDING = 1e-5
 
 
 class SimilaritySource(Protocol):
@@ -232,7 +236,25 @@ class _ColumnReader(SimilarityReader):
         return wanted
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
+        self._check_range(block, columns)
         return Scores(unscale_scores(columns, self._source.scale), ~block.faulty)
+
+    def _check_range(self, block: EntryBlock, columns: DoubleArray) -> None:
+        """Refuse scores that no similarity has on this scale: of other columns, or written on another scale."""
+        lowest, highest = scale_range(self._source.scale)
+        least, most = lowest - _ROUNDING, highest + _ROUNDING
+        if not len(columns) or (least <= columns.min() and columns.max() <= most):
+            return
+        outside = ~((least <= columns) & (columns <= most)) & ~block.faulty[:, None]
+        if outside.any():
+            row = int(np.argmax(outside.any(axis=1)))
+            side = int(np.argmax(outside[row]))
+            column = (self._source.source_to_target, self._source.target_to_source)[side]
+            message = (
+                f"score {column + 1} is {columns[row, side]:g}; a similarity on the scale {self._source.scale} lies "
+                f"between {lowest:g} and {highest:g}"
+            )
+            raise DataError(self._table, message, block.first_entry + row + 1)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, block_counts, shown_counts
+from moses_compat.lines.counts import OF_PAIR, block_counts, describe_missing
 from moses_compat.lines.pair_hashes import HashArray
 from moses_compat.lines.phrase_totals import KeyedSums, side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -37,8 +37,6 @@ from phrasetool.watch import refuse
 
 # The methods, as options and settings call them.
 SMOOTHINGS = ("kneser-ney", "good-turing")
-# Counts of six digits, as Moses writes them, may disagree by this share.
-_ROUNDING = np.float32(1e-5)
 # In a whole table the counts of a phrase's entries add up to its own.  Moses writes six digits of each.
 _AGREEMENT = 1e-3
 # Of the sources and of the targets.  Measured on the table that Moses made of Multi30k (1,117,535 entries): 0 of either
@@ -186,21 +184,10 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
     found = block_counts(block)
     found.values[found.derived, OF_PAIR] = np.nan
     counts = found.values[rows].astype(np.float32)
-    joint, sides = counts[:, OF_PAIR], np.minimum(counts[:, OF_TARGET], counts[:, OF_SOURCE])
-    # False where a number is missing, too.
-    good: npt.NDArray[np.bool_] = (joint > 0) & (joint * (1 - _ROUNDING) <= sides) & np.isfinite(counts).all(axis=1)
-    if not good.all():
-        first = int(np.argmin(good))
-        line = block.first_entry + int(rows[first]) + 1
-        if np.isnan(counts[first]).any():
-            row = int(rows[first])
-            text = block.text[block.line_offsets[row] : block.line_offsets[row + 1]].tobytes()
-            message = "no counts c(t) c(s) c(s,t) in the fifth field, which smoothing needs"
-            raise DataError(name, message + shown_counts(text), line)
-        values = " ".join(f"{value:g}" for value in counts[first].tolist())
-        raise DataError(
-            name, f"the counts {values} cannot be c(t) c(s) c(s,t): a pair is seen, and no more often than a side", line
-        )
+    missing = np.isnan(counts).any(axis=1)
+    if missing.any():
+        row = int(rows[int(np.argmax(missing))])
+        raise DataError(name, describe_missing(block, row, "smoothing"), block.first_entry + row + 1)
     return counts
 
 

@@ -94,6 +94,19 @@ def test_bad_priors(files, tmp_path):
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.parametrize("line", [b"LEX\thaus\thouse\t%s", b"HMMF\t1\t%s", b"FERF\thaus\t1\t%s"])
+def test_priors_of_more_than_a_corpus(files, tmp_path, line):
+    """Fertilities of 1e14 keep eflomal busy for ever."""
+    for weight in (b"100000000001", b"1e14", b"inf"):
+        priors = write(tmp_path / "p", b"LEX\tdas\tthe\t3\n" + line % weight + b"\n")
+        done = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
+        assert done.code == 1
+        assert done.message.startswith(f"phrasetool: {priors}:2: the weight {weight.decode()} is more than 1e+11, with")
+        assert not (tmp_path / "o").exists()
+    priors = write(tmp_path / "p", line % b"1e11" + b"\n")
+    assert run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o").code == 0
+
+
 def test_priors_that_are_used_are_counted(files, tmp_path):
     text = b"LEX\tHAUS\thouse\t3\nLEX\t<NULL>\tthe\t1\nLEX\thaus\tdog\t1\nLEX\thouse\thaus\t1\n"
     priors = write(tmp_path / "p", text + b"FERF\tdas\t1\t2\nFERR\tdas\t1\t2\nHMMF\t1\t4\nHMMR\t2\t4\n")

@@ -77,9 +77,9 @@ def test_any_number_of_scores_and_a_pruned_table(tmp_path):
 def test_without_counts(tmp_path):
     before = b"a ||| b ||| 0.5 ||| 0-0 ||| 2 2 1\n"
     for text, reason in (
-        (b"a ||| b ||| 0.5\n", "no counts c(t) c(s) c(s,t)"),
-        (b"a ||| b ||| 0.5 ||| 0-0 ||| 2 2\n", "no counts c(t) c(s) c(s,t)"),
-        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 2 2\n", "the counts 1 2 2 cannot be"),
+        (b"a ||| b ||| 0.5\n", "the entry has no joint count; smoothing needs c(t) c(s) c(s,t)"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 2 2\n", "the entry has no joint count (found '2 2'); smoothing needs"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 2 2\n", "the entry has an impossible joint count (found '1 2 2')"),
     ):
         source = write(tmp_path / "t", before + text)
         for on_error in ("fail", "skip", "keep"):

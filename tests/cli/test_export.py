@@ -1,6 +1,8 @@
 """`phrasetool export` through the command line."""
 
+import csv
 import gzip
+import io
 import json
 
 import pytest
@@ -100,3 +102,15 @@ def test_wrong_uses(files, arguments, code, said):
     assert said in done.message
     assert done.out == b""
     assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv"])
+def test_terms_with_quotation_marks_are_read_back(tmp_path, form):
+    """As any reader of tables does: a field that begins with a mark goes on to the next one."""
+    pairs = [('"Haus', "house"), ("Kind", 'the"child'), ("Hund", "dog")]
+    lines = "".join(f"{source} ||| {target} ||| 0.9 0.9 0.9 0.9 ||| 0-0 ||| 5 5 5\n" for source, target in pairs)
+    table = write(tmp_path / "t", lines.encode())
+    done = run_inside("export", table, "--to", "lexicon", "--format", form, "--stop-words", 0)
+    assert done.code == 0, done.err
+    rows = list(csv.reader(io.StringIO(done.out.decode()), delimiter="\t" if form == "tsv" else ","))
+    assert sorted(tuple(row[:2]) for row in rows[1:]) == sorted(pairs)

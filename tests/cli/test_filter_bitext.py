@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from moses_compat.files import streams
 from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
 from moses_compat.measures import score_parts
+from phrasetool.errors import DataError
 from phrasetool.pair_classifier.model import PairClassifierModel
 from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
@@ -324,6 +326,22 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
         sides = [[pair[side] for pair in pairs[place::2]] for side in range(2)]
         assert scores[place::2] == pytest.approx(random_parallel_model(seed).probabilities(*sides), abs=2e-5)
     assert not cross_training.classifier_folder(tmp_path / "ks").exists()
+
+
+def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
+    from moses_compat.jobs.bitexts import cross_training
+    from moses_compat.jobs.bitexts.filter_bitext import FilterRequest
+
+    monkeypatch.setattr(cross_training, "_classifier", lambda folder, half, seed, watch: random_parallel_model(seed))
+    request = FilterRequest(*map(str, bitext(tmp_path, dirty_lines(500))), (f"{tmp_path}/ks", f"{tmp_path}/kt"), 2.0)
+    folder = cross_training.classifier_folder(request.kept[0])
+    # What was learnt stays where the work is not complete.
+    with pytest.raises(DataError, match="reaches the threshold"):
+        cross_training.filter_by_cross_training(request)
+    assert folder.is_dir()
+    cross_training.filter_by_cross_training(replace(request, threshold=0.0))
+    assert not folder.exists()
+    assert (tmp_path / "ks").stat().st_size > 0
 
 
 def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(kept, tmp_path, monkeypatch):

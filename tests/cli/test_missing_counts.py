@@ -84,7 +84,7 @@ def test_a_lexicon_has_no_count_that_nobody_gave(folder):
     counts, said = rows("damaged")
     assert "2 of 4 entries have no joint count" in said
     done = run_inside("export", "damaged", "--to", "lexicon", "--min-pair-count", 2, "-o", "out")
-    assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-count needs" in done.message
+    assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-pair-count needs" in done.message
     assert not (folder / "out").exists()
     assert "no joint counts" in run_inside("export", "none", "--to", "vmap", "-o", "out").err
 
@@ -121,3 +121,40 @@ def test_counts_of_pairs_through_a_middle_language(folder):
     done = run_inside("pivot", "first", "second", "-o", "out", "--force")
     assert "first: the table has no joint counts" in done.err
     assert (folder / "out").read_bytes() == b"a ||| x ||| 0.25 0.25 0.25 0.25 ||| 0-0 ||| ||| |||\n"
+
+
+@pytest.mark.parametrize("counts", ["100 100 0", "0 0 0", "9 100 98", "100 9 98"])
+def test_impossible_counts_are_no_counts(folder, counts):
+    """A pair that was never seen, or more often than one of its sides, in all commands that need joint counts."""
+    write(folder / "impossible", NONE.replace(b" 0.1\n", f" 0.1 ||| 0-0 ||| {counts}\n".encode()))
+    write(folder / "way", b"seldom ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
+    message = (
+        f"impossible:1: the entry has an impossible joint count (found {counts!r}): a pair is seen, and no more often"
+    )
+    for arguments in (
+        ("prune", "impossible", "--method", "count", *CUT),
+        ("annotate", "impossible", "--smoothing", "good-turing"),
+        ("export", "impossible", "--to", "lexicon", "--min-pair-count", 2),
+        ("pivot", "impossible", "way", "--counts", "min", "--force"),
+    ):
+        done = run_inside(*arguments, "-o", "out")
+        assert done.code == 1
+        assert message in done.message
+        assert not (folder / "out").exists()
+    done = run_inside("inspect", "impossible", "--json")
+    assert "bad counts" in done.out.decode()
+
+
+@pytest.mark.parametrize(
+    ("counts", "new"), [(" ||| 9 9 2", " ||| 1 1 1"), (" ||| 9 9", " ||| 1 1"), (" |||", " |||"), ("", ""),
+                        (" ||| 0 0 0", " ||| 1 1")],
+)  # fmt: skip
+def test_new_entries_have_the_counts_that_the_table_has(folder, counts, new):
+    words = ("haus ||| house", "kind ||| child")
+    write(folder / "words", "".join(f"{pair} ||| 0.5 0.5 0.5 0.5 ||| 0-0{counts}\n" for pair in words).encode())
+    write(folder / "text", b"haus 4711a zoo\nkind\n")
+    done = run_inside("augment", "words", "--text", "text", "-o", "out", "--force")
+    assert done.code == 0, done.err
+    lines = [line for line in (folder / "out").read_text().splitlines() if line.startswith(("4711a", "zoo"))]
+    assert lines
+    assert all(line.endswith(f" ||| 0-0{new}") for line in lines), lines

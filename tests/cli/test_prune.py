@@ -268,6 +268,37 @@ def test_columns_with_the_best_k(tmp_path):
     assert [line.split()[2] for line in done.out.splitlines()] == [b"w0", b"w1", b"w2"]
 
 
+@pytest.mark.parametrize(
+    ("scale", "good", "bad", "message"),
+    [
+        (
+            "exp",
+            ("0.135335", "1"),
+            ("2.718", "0.5"),
+            "score 5 is 2.718; a similarity on the scale exp lies between 0.135",
+        ),
+        ("exp", ("0.2", "0.9"), ("0.9", "0.1"), "score 6 is 0.1; a similarity on the scale exp lies between 0.135335"),
+        ("probability", ("0", "1"), ("1.001", "0"), "score 5 is 1.001; a similarity on the scale probability lies"),
+        ("raw", ("-1", "1"), ("0", "-1.001"), "score 6 is -1.001; a similarity on the scale raw lies between -1 and 1"),
+    ],
+)
+def test_columns_with_values_that_no_similarity_has(tmp_path, scale, good, bad, message):
+    def table(*rows):
+        lines = (f"a {i} ||| x ||| 0.9 0.9 0.9 0.9 {' '.join(row)} ||| 0-0 ||| 1 1 1\n" for i, row in enumerate(rows))
+        return write(tmp_path / "t", "".join(lines).encode())
+
+    prune = ("prune", "-t", "-1", "--similarity-columns", "5,6", "--scale", scale, "--protect", "none", "-q")
+    whole = table(good, good)
+    assert run_inside(*prune, whole).out == read(whole)
+    name = table(good, good, bad)
+    done = run_inside(*prune, name, "--block-bytes", "60", "-o", tmp_path / "out")
+    assert (done.code, done.message.startswith(f"phrasetool: {name}:3: {message}")) == (1, True), done.err
+    columns = ("--similarity-columns", "5,6", "--scale", scale)
+    lexicon = run_inside("export", name, "--to", "lexicon", "--min-probability", 0, *columns, "-o", tmp_path / "out")
+    assert (lexicon.code, f":3: {message}" in lexicon.message) == (1, True), lexicon.err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("columns", ["7,8", "1,5", "5,1"])
 def test_columns_that_are_not_there(tmp_path, columns):
     table = write(tmp_path / "t", TABLES["seven fields"])
@@ -530,7 +561,10 @@ def test_model_is_read_only_when_needed(model_folder, tmp_path):
     (folder / "config.json").write_text("{")
     table = write(tmp_path / "t", TABLES["lattice"])
     assert run_inside("prune", table, "-m", folder, "-t", "0", "-q").code == 1
-    assert run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--similarity-columns", "1,2").code == 0
+    assert (
+        run_inside("prune", table, "-m", folder, "-t", "0", "-q", "--similarity-columns", "1,2", "--scale", "raw").code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("rule", [("-t", "7"), ("-t", "-1.5"), ("--sweep", "0:2:0.5"), ("--method", "semantic:7")])

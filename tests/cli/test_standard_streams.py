@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shlex
 import subprocess
 
@@ -164,4 +165,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     both = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", "--rejected", tmp_path / "gone")
     assert (both.returncode, both.stdout) == (1, lines[0].decode())
     assert both.stderr.endswith("gone was not written\n")
+    others = ("--rejected", tmp_path / "gone", "--reasons", tmp_path / "why")
+    several = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", *others)
+    assert re.search(r"(/gone and .*/why|/why and .*/gone) were not written\n$", several.stderr), several.stderr
     assert not (tmp_path / "gone").exists()

@@ -36,8 +36,8 @@ TranslationModel0= 1 0 1 0
 Distortion0= 0.3
 """
 USES = {
-    "prune": ("prune", "-t", "0.8", "--similarity-columns", "1,3", "--keep-top", "2"),
-    "size": ("prune", "--target-size", "0.5", "--similarity-columns", "1,3", "--keep-top", "1"),
+    "prune": ("prune", "-t", "0.8", "--similarity-columns", "1,3", "--scale", "raw", "--keep-top", "2"),
+    "size": ("prune", "--target-size", "0.5", "--similarity-columns", "1,3", "--scale", "raw", "--keep-top", "1"),
     "whole": ("prune", "--target-size", "0.5", "--method", "count+probability", "--keep-top", "1"),
     "filter-pt": ("filter-pt", "-n", "2"),
     "threshold-filter": ("threshold-filter", "2:0.95", "--keep-words"),
@@ -93,7 +93,9 @@ def test_standard_input_is_sorted_too(tmp_path):
 
 def test_groups_do_not_matter_where_nothing_is_kept_for_its_source(tmp_path):
     table = write(tmp_path / "t", SHUFFLED)
-    done = run_inside("prune", "-t", "0.5", "--similarity-columns", "1,3", "--protect", "none", table, "-q")
+    done = run_inside(
+        "prune", "-t", "0.5", "--similarity-columns", "1,3", "--scale", "raw", "--protect", "none", table, "-q"
+    )
     assert (done.code, done.err) == (0, "")
     assert run_inside("threshold-filter", "2:0.75", table, "-q").err == ""
 

@@ -19,7 +19,6 @@ from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
     from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
-    from phrasetool.pair_classifier.bitext_scores import PairScorer
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -55,13 +54,13 @@ class ChosenJudge:
         threshold: the least score of a pair that stays.
         holds_text: sentences have to be UTF-8.
         probable: whether scores are probabilities.
-        maker: given the request, what makes the judge; see `filter_bitext`.
+        filter: filters a bitext by it.
     """
 
     threshold: float
     holds_text: bool
     probable: bool
-    maker: Callable[[FilterRequest, Watch], Callable[[Any, FilterReport], PairScorer]]
+    filter: Callable[[FilterRequest, Watch], FilterReport]
 
 
 def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
@@ -104,12 +103,12 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
         # A model may be older than its thresholds' names.
         threshold = model.thresholds.get(_BEST, 0.5)
 
-    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairScorer]:
-        from moses_compat.jobs.bitexts.filter_bitext import classifier_judge
+    def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
+        from moses_compat.jobs.bitexts.filter_bitext import classifier_judge, filter_bitext
 
-        return classifier_judge(model, folder, request, explain, watch)
+        return filter_bitext(request, classifier_judge(model, folder, request, explain, watch), watch)
 
-    return ChosenJudge(threshold, model.encoder is not None, True, maker)
+    return ChosenJudge(threshold, model.encoder is not None, True, filter_pairs)
 
 
 def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJudge:
@@ -118,21 +117,12 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
     if isinstance(threshold, float) and threshold < 0:
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
 
-    def maker(request: FilterRequest, watch: Watch) -> Callable[[Any, FilterReport], PairScorer]:
-        from moses_compat.jobs.bitexts.cross_training import cross_train
-        from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer
+    def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
+        from moses_compat.jobs.bitexts.cross_training import filter_by_cross_training
 
-        models = cross_train(request.source, request.target, request.kept[0], watch=watch)
+        return filter_by_cross_training(request, best_threshold=not isinstance(threshold, float), watch=watch)
 
-        def make(sample: Any, report: FilterReport) -> PairScorer:
-            if not isinstance(threshold, float):
-                report.threshold = sum(model.thresholds[_BEST] for model in models) / 2
-            # Pairs in even places are judged by what was learnt from those in odd places.
-            return CrossScorer((ClassifierScorer(models[1]), ClassifierScorer(models[0])))
-
-        return make
-
-    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, True, maker)
+    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, True, filter_pairs)
 
 
 def _by_encoder(
@@ -152,7 +142,13 @@ def _by_encoder(
     found = find_pair_encoder(folder, more["target_encoder"])
     signature = f"encoder:{'+'.join(dict.fromkeys(found.identities))}|texts:{more['detokenise']}|{more['prefix']!r}"
     judge = EncoderScorer(found.load(), ready, found.name, signature)
-    return ChosenJudge(threshold, True, False, lambda request, watch: lambda sample, report: judge)
+
+    def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
+        from moses_compat.jobs.bitexts.filter_bitext import filter_bitext
+
+        return filter_bitext(request, lambda sample, report: judge, watch)
+
+    return ChosenJudge(threshold, True, False, filter_pairs)
 
 
 _EXAMPLE = """\b
@@ -202,8 +198,7 @@ def command(
     Finished scores are kept next to the first output, so that the same command continues after an interruption.
 
     """
-    from moses_compat.jobs.bitexts.cross_training import forget_classifiers
-    from moses_compat.jobs.bitexts.filter_bitext import FilterRequest, filter_bitext
+    from moses_compat.jobs.bitexts.filter_bitext import FilterRequest
 
     inputs, outputs = [source, target], [*kept, scores, rejected]
     if inputs.count("-") > 1:
@@ -219,10 +214,8 @@ def command(
         source, target, kept, judge.threshold, given["share"], scores, rejected, drop_copies, allow_empty, force,
         threads, judge.holds_text,
     )  # fmt: skip
-    report = filter_bitext(request, judge.maker(request, watch), watch)
+    report = judge.filter(request, watch)
     fit = {"model_fit": report.fit.as_dict()} if report.fit else {}
-    if given["cross_train"]:
-        forget_classifiers(kept[0])
     facts = {"threshold": report.threshold, "signature": report.signature, "resumed": report.resumed}
     document({**report.counts.as_dict(), **facts, **fit})
     if not quiet:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.names import STANDARD, is_pipe
 from moses_compat.files.streams import Input
+from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
 from phrasetool.train.run import TrainingRun
 from phrasetool.train.text_pairs import held_out
 from phrasetool.watch import NOBODY, Watch
@@ -25,15 +27,45 @@ if TYPE_CHECKING:
 FEWEST_PAIRS = 100
 _HALVES = ("even", "odd")
 _SIDES = ("source", "target")
+_BEST = "best"
 
 
-def cross_train(
-    source: str, target: str, beside: str, seed: int = 1, watch: Watch = NOBODY
+def filter_by_cross_training(
+    request: FilterRequest, *, best_threshold: bool = False, seed: int = 1, watch: Watch = NOBODY
+) -> FilterReport:
+    """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half takes for parallel.
+
+    Models and halves are kept in a folder beside the first output until all is complete, so that interrupted work goes
+    on; then the folder is removed.
+
+    Args:
+        request: what is filtered.
+        best_threshold: use the mean of the thresholds that were best in training instead of that of the request.
+        seed: of the training.
+        watch: follows the work.
+
+    Raises:
+        DataError: a half has too few pairs, or see `filter_bitext`.
+        PhraseToolError: a file is standard input, or the folder cannot be written; or see `filter_bitext`.
+        DivergedError: a classifier is no better than guessing.
+    """
+    models = _cross_train(request.source, request.target, request.kept[0], seed, watch)
+
+    def make(sample: Sample, report: FilterReport) -> PairScorer:
+        if best_threshold:
+            report.threshold = sum(model.thresholds[_BEST] for model in models) / 2
+        # Pairs in even places are judged by what was learnt from those in odd places.
+        return CrossScorer((ClassifierScorer(models[1]), ClassifierScorer(models[0])))
+
+    report = filter_bitext(request, make, watch)
+    _remove_classifiers(request.kept[0])
+    return report
+
+
+def _cross_train(
+    source: str, target: str, beside: str, seed: int, watch: Watch
 ) -> tuple[PairClassifierModel, PairClassifierModel]:
     """Train a classifier on each half of a bitext: the pairs in even and in odd places, counted from 0.
-
-    Models and halves are kept in a folder beside the output, so that an interrupted training goes on; see
-    `forget_classifiers`.
 
     Args:
         source, target: the bitext; pairs with an empty side are not learnt from.
@@ -63,7 +95,7 @@ def cross_train(
     except DataError:
         # Nothing was learnt that could be gone on with.
         if not any((folder / half).exists() for half in _HALVES):
-            forget_classifiers(beside)
+            _remove_classifiers(beside)
         raise
     first, second = (_classifier(folder, half, seed, watch) for half in _HALVES)
     return first, second
@@ -74,8 +106,7 @@ def classifier_folder(beside: str) -> Path:
     return Path(f"{beside}.classifiers")
 
 
-def forget_classifiers(beside: str) -> None:
-    """Remove the folder of the classifiers, once the output is complete."""
+def _remove_classifiers(beside: str) -> None:
     shutil.rmtree(classifier_folder(beside), ignore_errors=True)
 
 

@@ -112,7 +112,7 @@ def test_entries_without_an_opinion_are_those_of_the_first_source(tmp_path, mode
 def test_progress_is_told_of_every_block(tmp_path):
     told = []
     scan = TableScan(block_bytes=300, progress=lambda *seen: told.append(seen))
-    annotated_table(tmp_path, DATA, [ColumnSimilarities(0, 1)], scan)
+    annotated_table(tmp_path, DATA, [ColumnSimilarities(0, 1, "raw")], scan)
     assert len(told) > 3
     assert told[-1] == (len(DATA), DATA.count(b"\n"))
     assert told == sorted(told)

@@ -34,9 +34,12 @@ def leg(rng, sources, targets, share=0.5):
 
 
 def with_margins(lines):
-    """c(t) and c(s) are the same in all lines of a phrase."""
-    of_target = {line.target: line.counts[0] for line in lines}
-    of_source = {line.source: line.counts[1] for line in lines}
+    """c(t) and c(s) are the same in all lines of a phrase, and not less than the pairs of all of them."""
+    of_target, of_source = {}, {}
+    for line in lines:
+        target, source, joint = line.counts
+        of_target[line.target] = of_target.get(line.target, target) + joint
+        of_source[line.source] = of_source.get(line.source, source) + joint
     for line in lines:
         line.counts[:2] = of_target[line.target], of_source[line.source]
     return lines

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.separators import line_offsets_of
 from tests import naive
-from tests.moses_compat.tables.test_inspect import is_count, line_oddities
+from tests.moses_compat.tables.test_inspect import is_count, is_joint_possible, line_oddities
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
 
@@ -52,7 +52,9 @@ def check(data):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
         counts = naive.tokens((content.split(b"|||") + [b""] * 2)[4])
         sides = "sides" if any(map(is_count, counts[:2])) else "none"
-        assert odd.COUNT_KINDS[kind] == ("joint" if len(counts) > 2 and is_count(counts[2]) else sides)
+        assert odd.COUNT_KINDS[kind] == (
+            "joint" if len(counts) > 2 and is_count(counts[2]) and is_joint_possible(counts) else sides
+        )
         assert fields == len(content.split(b"|||"))
         # Equal tokens have equal hashes, whatever is between them, and others have others.
         assert sources.setdefault(tuple(tokens[0]), source) == source

@@ -31,12 +31,13 @@ def counted(draw):
     source, target = draw(side), draw(side)
     text = draw(dressed(source)) + b"|||" + draw(dressed(target))
     form = draw(st.sampled_from(["none", "count", "table", "two counts"]))
-    count = draw(number) if form in ("count", "table") else 1
+    # A pair of a table was seen, and no more often than its sides.
+    count = draw(number if form == "count" else number.filter(bool)) if form in ("count", "table") else 1
     text += {
         "none": b"",
         "count": b"||| %s%s" % (str(count).encode(), draw(blank)),
         "two counts": b"||| 0.5 0.25 ||| 0-0 ||| 2 8",
-        "table": b"||| 0.5 0.25 ||| 0-0 ||| 9 8 %s ||| |||" % str(count).encode(),
+        "table": b"||| 0.5 0.25 ||| 0-0 ||| 1e11 1e11 %s ||| |||" % str(count).encode(),
     }[form]
     return text + draw(st.sampled_from([b"", b"\r"])), tuple(source), tuple(target), count
 

@@ -154,15 +154,15 @@ def test_faulty_lines_are_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (b"", "no counts"),
-        (b" ||| 0-0", "no counts"),
-        (b" ||| 0-0 ||| 3 2", "no counts"),
-        (b" ||| 0-0 ||| 3 x 1", "no counts .*found '3 x 1'"),
-        (b" ||| 0-0 ||| 3 2 0", "the counts 3 2 0 cannot be"),
-        (b" ||| 0-0 ||| 3 2 -1", "no counts .*found '3 2 -1'"),
-        (b" ||| 0-0 ||| inf 2 1", "no counts .*found 'inf 2 1'"),
-        (b" ||| 0-0 ||| 1 2 2", "the counts 1 2 2 cannot be"),
-        (b" ||| 0-0 ||| 5 2 5", "the counts 5 2 5 cannot be"),
+        (b"", "the entry has no joint count; smoothing needs"),
+        (b" ||| 0-0", "the entry has no joint count; smoothing needs"),
+        (b" ||| 0-0 ||| 3 2", "the entry has no joint count .found '3 2'.; smoothing needs"),
+        (b" ||| 0-0 ||| 3 x 1", "the entry has no joint count .*found '3 x 1'"),
+        (b" ||| 0-0 ||| 3 2 0", "the entry has an impossible joint count .found '3 2 0'"),
+        (b" ||| 0-0 ||| 3 2 -1", "the entry has no joint count .*found '3 2 -1'"),
+        (b" ||| 0-0 ||| inf 2 1", "the entry has no joint count .*found 'inf 2 1'"),
+        (b" ||| 0-0 ||| 1 2 2", "the entry has an impossible joint count .found '1 2 2'"),
+        (b" ||| 0-0 ||| 5 2 5", "the entry has an impossible joint count .found '5 2 5'"),
     ],
 )
 @pytest.mark.parametrize("scan", SCANS)

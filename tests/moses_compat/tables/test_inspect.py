@@ -79,6 +79,13 @@ def is_count(token):
     return naive.number_fault(token) == "ok" and 0 <= float(token) <= 1e11
 
 
+def is_joint_possible(tokens):
+    """Whether the third count, if there is one, is possible beside the first two."""
+    if len(tokens) < 3 or not is_count(tokens[2]):
+        return True
+    return not naive.impossible_joint_count(*(float(token) if is_count(token) else math.nan for token in tokens[:3]))
+
+
 def property_oddities(field):
     pieces = [piece.strip(b" \t") for piece in field.split(b"{{")]
     names = {"properties"} if field.strip(b" \t") else set()
@@ -133,7 +140,7 @@ def line_oddities(line, fault):
         names.add("non-terminals differ")
     if "non-terminals differ" in names and not shapes[0][1]:
         names ^= {"non-terminals differ", "non-terminal of the target alone"}
-    if len(fields) > 4 and not all(map(is_count, tokens[4])):
+    if len(fields) > 4 and not (all(map(is_count, tokens[4])) and is_joint_possible(tokens[4])):
         names.add("bad counts")
     if len(fields) > 5 and tokens[5]:
         values = tokens[5][1::2]
