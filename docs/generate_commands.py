@@ -69,18 +69,19 @@ MEANINGS = {
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
     """All commands, and the kinds of those that are groups: name, command and context."""
-    with click.Context(cli, info_name="phrasetool") as overview:
+    # A command keeps the names of its help option from the first context that asks for it.
+    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
         for name in cli.list_commands(overview):
             command = cli.get_command(overview, name)
             assert command is not None
-            with click.Context(command, parent=overview, info_name=name) as context:
+            with click.Context(command, overview, info_name=name, **command.context_settings) as context:
                 if not isinstance(command, click.Group):
                     yield name, command, context
                     continue
                 for kind in command.list_commands(context):
                     inner = command.get_command(context, kind)
                     assert inner is not None
-                    with click.Context(inner, parent=context, info_name=kind) as nested:
+                    with click.Context(inner, context, info_name=kind, **inner.context_settings) as nested:
                         yield f"{name} {kind}", inner, nested
 
 

@@ -120,7 +120,9 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     assert again.code == 0, again.err
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
-    columns = run_inside(*both, tmp_path / "c", "-m", syntax_folder, "--syntax-columns", "1,2", "--scale", "raw", "-q")
+    columns = run_inside(
+        *both, tmp_path / "c", "-m", syntax_folder, "--similarity-columns", "1,2", "--scale", "raw", "-q"
+    )
     assert columns.code == 0, columns.err
     lines = TABLE.splitlines(True)
     meant = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]

@@ -34,7 +34,7 @@ Example:
     click.option("--text", "texts", multiple=True, required=True, metavar="FILE",
                  help="Tokenised text whose words get entries; repeatable."),
     click.option("--evidence", type=names_of(EVIDENCE), default=",".join(EVIDENCE), metavar="NAME,...",
-                 help="Sources of translations: compound, inflection, meaning, copy.  [default: all]"),
+                 help="Sources of translations."),
     click.option("--rare", type=click.IntRange(0), default=0, metavar="N",
                  help="Also add entries for words seen at most N times."),
     click.option("--monolingual", multiple=True, metavar="FILE",
