@@ -127,7 +127,7 @@ def test_an_encoder_that_cannot_be_trained_alone_has_no_unsupervised_model_besid
     plan, commands = made_from_a_bitext(tmp_path, PRUNE + NEIGHBOURS)
     assert plan.unsupervised == f"{FOLDER}/model-rae"
     assert names_of(plan)[-1] == [["train-rae"], *ENCODERS]
-    assert "--encoder" not in commands["train-n4"].arguments
+    assert "--architecture" not in commands["train-n4"].arguments
     path = tmp_path / "mean-max.toml"
     path.write_text(MADE.replace("[model]", '[model]\nencoder = "mean-max"\noptions.heads = 2') + PRUNE + NEIGHBOURS)
     plan, commands = planned(path)
@@ -135,5 +135,5 @@ def test_an_encoder_that_cannot_be_trained_alone_has_no_unsupervised_model_besid
     assert "train-rae" not in commands
     arguments = " ".join(commands["train-n4"].arguments)
     assert "--dimension 4" in arguments
-    assert "--encoder mean-max" in arguments
+    assert "--architecture mean-max" in arguments
     assert "--heads 2" in arguments
