@@ -27,7 +27,9 @@ from pruning_study import CONFIGS, PAIRS, WORK
 from study import DEFAULT_LOSS, DEV, Results
 from trial import DIMENSIONS, MODELS, SEEDS, Trial
 
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.systems import AFFORDABLE, PruningSystem
 from moses_compat.experiments.tuned_tables import (
     TuningPlan,
     annotated,
@@ -36,8 +38,6 @@ from moses_compat.experiments.tuned_tables import (
     tuning_key,
     with_default_weights,
 )
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.systems import AFFORDABLE, PruningSystem
 from phrasetool.phrases import Mask
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, USES, Measure, Measures
 from phrasetool.pruning.measures import FORCED as FORCED_PROBABILITIES

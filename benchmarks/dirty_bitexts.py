@@ -27,9 +27,9 @@ from study import DEFAULT_LOSS, Results
 from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.settings import ExperimentConfig
-from phrasetool.experiments.systems import PruningSystem
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.settings import ExperimentConfig
+from moses_compat.experiments.systems import PruningSystem
 from phrasetool.pair_classifier.labelled_pairs import KnownTranslations, containment_negatives
 from phrasetool.phrases import Phrases
 

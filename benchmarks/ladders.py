@@ -20,7 +20,7 @@ import pandas as pd
 from measuring import COMMAND, ROOT, WORK, report
 
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
+from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_frame
 
 CONFIGS = ROOT / "benchmarks" / "experiments" / "ladders"
 PAIRS = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}

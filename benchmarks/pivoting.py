@@ -45,15 +45,15 @@ from triangle_texts import DIRECT, MIDDLE, SEED, Triangle, texts, triangles, wri
 from triangle_translators import made_bitext, rerank
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.settings import ExperimentConfig
+from moses_compat.experiments.systems import PruningSystem
 from moses_compat.files.streams import Input, Output
 from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.settings import ExperimentConfig
-from phrasetool.experiments.systems import PruningSystem
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, Measures
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 from phrasetool.watch import NOBODY

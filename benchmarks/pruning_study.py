@@ -25,8 +25,8 @@ from measuring import ROOT
 from study import DEFAULT_LOSS, RESULTS, SIZES, WITH, WITHOUT, Results, Study
 from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.systems import KEEP_TOP, PruningSystem
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.systems import KEEP_TOP, PruningSystem
 
 CONFIGS = ROOT / "benchmarks" / "experiments"
 PAIRS = [path.stem for path in sorted(CONFIGS.glob("*.toml"))]

@@ -19,7 +19,7 @@ from pruning_study import CONFIGS, PAIRS, WORK
 from study import DEFAULT_LOSS, DEV, RESULTS, Results
 from trial import NEEDS, Trial
 
-from phrasetool.experiments.config import read_experiment_config
+from moses_compat.experiments.config import read_experiment_config
 from phrasetool.pruning.criteria import Usage
 from phrasetool.pruning.decision import OfSize, Ranking, decide
 from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIGNIFICANCE, SIMILARITIES, Measures

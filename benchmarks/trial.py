@@ -24,14 +24,14 @@ from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.pruned_tables import decode_run, plan_runs
 from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.settings import ExperimentConfig
+from moses_compat.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from phrasetool.experiments.settings import ExperimentConfig
-from phrasetool.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
 from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,

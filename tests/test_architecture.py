@@ -42,7 +42,7 @@ FLOORS = {
         ["embeddings"], ["nn"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
         ["models"], ["train"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],
-        ["experiments"], ["library"], ["__main__"],
+        ["library"], ["__main__"],
     ],
     "moses_compat": [
         ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from phrasetool.experiments.report.pages import write_report
+from moses_compat.experiments.report.pages import write_report
 from tests.commands import clean_environment
-from tests.phrasetool.experiments.report.report_frames import FACTS, all_frames
+from tests.moses_compat.experiments.report.report_frames import FACTS, all_frames
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (

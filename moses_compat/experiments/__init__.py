@@ -1,5 +1,8 @@
-"""Experiments: tables that are pruned and annotated in many ways, and translated without being written.
+"""Experiments: methods and sizes of pruning compared by BLEU, from a configuration file to a report.
 
-`experiment` runs one from its configuration; `build` and `build_commands` make its models and tables by commands,
-`pruned_tables` and `tuned_tables` compare systems, `ladder` adds one step after the other, and `run_store` keeps runs.
+`config` reads the TOML file into `settings`, `build` makes missing files, `pruned_tables` and `tuned_tables` translate
+with tables that are not written, `ladder` adds improvements step by step, `results` scores translations, `experiment`
+runs all of it, `run_store` keeps finished runs, and `report` makes Markdown, one HTML page and figures.
+
+Public objects: `read_experiment_config`, `ExperimentConfig`, `PruningSystem`, `run_experiment`, `write_report`.
 """

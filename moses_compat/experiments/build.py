@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build_commands import FORCE, BuildCommand, Chain
+from moses_compat.experiments.settings import ExperimentConfig, TextPair
 from moses_compat.measures.model_sources import dimension_of_model, gives_probabilities
-from phrasetool.experiments.settings import ExperimentConfig, TextPair
 from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
 from phrasetool.pruning.methods import Method

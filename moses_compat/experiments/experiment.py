@@ -18,7 +18,10 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of, shown_path
 from moses_compat.experiments.ladder import check_translators, ladder_frames
+from moses_compat.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
 from moses_compat.experiments.pruned_tables import pruned_table_frames
+from moses_compat.experiments.report.pages import write_report
+from moses_compat.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from moses_compat.experiments.tuned_tables import tuned_table_frame
 from moses_compat.experiments.workbench import Cluster, Session, look_at_development_set, open_workbench
@@ -29,9 +32,6 @@ from moses_compat.tables.blocks import raw_blocks
 from phrasetool import __version__
 from phrasetool.disk.writable import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
-from phrasetool.experiments.report.pages import write_report
-from phrasetool.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.watch import NOBODY, Watch
 

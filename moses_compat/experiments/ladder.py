@@ -15,14 +15,14 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best_lists import NBestList
 from moses_compat.experiments.build import BuildPlan, Makers, Place, as_options, forced, method_options, search_options
 from moses_compat.experiments.build_commands import BuildCommand, BuildStore, Chain, CommandRunner
+from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_frame
+from moses_compat.experiments.settings import DEV, ExperimentConfig, LadderSettings, TextPair
 from moses_compat.experiments.text_sets import ExperimentTexts, text_lines, write_pair
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
 from moses_compat.jobs.rescore import SourceText, check_fit, load_directed
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
-from phrasetool.experiments.results import LadderRuns, Scoreboard, ladder_frame
-from phrasetool.experiments.settings import DEV, ExperimentConfig, LadderSettings, TextPair
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method
 

@@ -20,14 +20,14 @@ import pandas as pd
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.experiments.build import method_options
 from moses_compat.experiments.build_commands import shown_path
+from moses_compat.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
+from moses_compat.experiments.results import FinishedRun, Scoreboard, pruning_frames
 from moses_compat.experiments.run_store import RunStore, digest_of
+from moses_compat.experiments.settings import DEV
+from moses_compat.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
 from moses_compat.experiments.workbench import Workbench, development_check
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks
-from phrasetool.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
-from phrasetool.experiments.results import FinishedRun, Scoreboard, pruning_frames
-from phrasetool.experiments.settings import DEV
-from phrasetool.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking
 from phrasetool.pruning.measures import SIMILARITIES, Measures

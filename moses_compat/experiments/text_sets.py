@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_compat.corpora.bitexts import check_line_counts, shared_pairs
+from moses_compat.experiments.settings import DEV, ExperimentConfig, TextPair
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
-from phrasetool.experiments.settings import DEV, ExperimentConfig, TextPair
 
 
 @dataclass(frozen=True)

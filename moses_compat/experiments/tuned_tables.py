@@ -19,16 +19,16 @@ import pandas as pd
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.results import Scoreboard, TunedRuns, annotation_frame
 from moses_compat.experiments.run_store import RunStore, digest_of
+from moses_compat.experiments.settings import DEV, AnnotationSettings
+from moses_compat.experiments.systems import PruningGrid, PruningSystem
 from moses_compat.experiments.workbench import Workbench
 from moses_compat.files.finished_work import FinishedWork
 from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
 from moses_compat.measures.saved_similarities import SavedScores
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.errors import PhraseToolError
-from phrasetool.experiments.results import Scoreboard, TunedRuns, annotation_frame
-from phrasetool.experiments.settings import DEV, AnnotationSettings
-from phrasetool.experiments.systems import PruningGrid, PruningSystem
 from phrasetool.phrase_probabilities import SMALLEST_PROBABILITY
 from phrasetool.phrases import FloatArray, Mask
 from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures

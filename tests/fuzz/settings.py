@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from moses_compat.experiments.config import read_experiment_config
 from phrasetool.errors import PhraseToolError
-from phrasetool.experiments.config import read_experiment_config
 from phrasetool_cli.config_file import read_config
 from phrasetool_cli.main import COMMANDS, cli
 from tests.fuzz.target import Target, scratch, written

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.systems import PruningSystem
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import prune, prune_decided, prune_table
 from moses_compat.jobs.prune_ranking import measures_of
@@ -17,7 +18,6 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.experiments.systems import PruningSystem
 from phrasetool.pruning.decision import Rule, rank
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method

@@ -84,7 +84,7 @@ def command(
     build/ with what was trained and runs/ with the translations.  An experiment that was interrupted goes on where it
     was: the same command does only what is not done.
     """
-    from phrasetool.experiments.config import read_experiment_config
+    from moses_compat.experiments.config import read_experiment_config
 
     wanted = replace(read_experiment_config(config, output), force=force)
     if seed is not None:

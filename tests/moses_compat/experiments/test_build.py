@@ -4,7 +4,7 @@ import pytest
 
 from moses_compat.experiments.build import plan_build
 from moses_compat.experiments.build_commands import BuildStore, commands_of
-from phrasetool.experiments.config import read_experiment_config
+from moses_compat.experiments.config import read_experiment_config
 from tests.small_experiment import DATA, write_experiment
 
 MADE = f"""\

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import run_experiment
 from phrasetool.errors import PhraseToolError
-from phrasetool.experiments.config import read_experiment_config
 from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import INI, write_experiment
 

@@ -6,12 +6,12 @@ import os
 import pandas as pd
 import pytest
 
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import FRAMES, records_of, write_outputs
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
-from phrasetool.experiments.config import read_experiment_config
 from phrasetool.watch import NOBODY
-from tests.phrasetool.experiments.report.report_frames import contests, pruning
+from tests.moses_compat.experiments.report.report_frames import contests, pruning
 from tests.small_experiment import write_experiment
 
 

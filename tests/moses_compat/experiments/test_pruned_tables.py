@@ -10,6 +10,7 @@ import pytest
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.pruned_tables import (
     decode_run,
     plan_runs,
@@ -18,6 +19,7 @@ from moses_compat.experiments.pruned_tables import (
     read_entries,
 )
 from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.systems import PruningGrid, PruningSystem, labels_of
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.tuned_tables import TuningPlan, tuning_key, with_default_weights
 from moses_compat.experiments.workbench import Session, open_workbench
@@ -26,8 +28,6 @@ from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ModelSimilarities
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.systems import PruningGrid, PruningSystem, labels_of
 from phrasetool.pruning.measures import OCCURRENCES, SIMILARITIES
 from phrasetool.watch import NOBODY
 from tests.commands import read, run_inside

@@ -2,10 +2,10 @@ import gzip
 
 import pytest
 
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.settings import TextPair
 from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
 from phrasetool.errors import DataError
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.settings import TextPair
 from tests.small_experiment import write_experiment
 
 PRUNE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n'

@@ -8,7 +8,9 @@ import pytest
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.run_store import RunStore
+from moses_compat.experiments.settings import AnnotationSettings
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.tuned_tables import (
     TuningPlan,
@@ -26,8 +28,6 @@ from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
-from phrasetool.experiments.config import read_experiment_config
-from phrasetool.experiments.settings import AnnotationSettings
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.watch import NOBODY
 from tests.commands import run_inside, write

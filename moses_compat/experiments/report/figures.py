@@ -1,0 +1,300 @@
+"""Size against BLEU: one curve a method, with confidence bands, near the full table and as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from moses_compat.experiments.report.drawing import (
+    GREY,
+    INK,
+    MUTED,
+    PALETTE,
+    PAPER,
+    STYLE,
+    Marks,
+    inline,
+    number_text,
+    p_phrase,
+    percent_text,
+    printable,
+    rewrite,
+)
+from moses_compat.experiments.settings import ALL, DEV
+from moses_compat.experiments.systems import FULL, RANDOM
+
+# A pruned table is as good as the full one only if its 95 % interval shows that it loses less BLEU than this: a test of
+# non-inferiority, as "not significantly worse" alone says little of few sentences.
+MARGIN = 0.3
+SIGNIFICANT = 0.05
+_WIDE = {"left": 0.048, "right": 0.992, "bottom": 0.105, "top": 0.93, "wspace": 0.1}
+_NARROW = {"left": 0.112, "right": 0.99, "bottom": 0.06, "top": 0.965, "hspace": 0.24}
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def as_good(worst: Any) -> Any:
+    """Whether a difference to the full table that may be as low as this is none; for a number or a column of them."""
+    return worst > -MARGIN
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one method is drawn, in every figure and legend.
+
+    Attributes:
+        number: its place among the curves.
+        label: method, with what tells it from others of that name.
+        method: its name in the frames.
+        semantic: one of its criteria is semantic.
+        colour: light and dark.
+        variable: the page's name of that colour.
+        marker: in Matplotlib's letters.
+        dash: Matplotlib's line style: semantic methods are solid, others dashed, random dotted.
+    """
+
+    number: int
+    label: str
+    method: str
+    semantic: bool
+    colour: tuple[str, str]
+    variable: str
+    marker: str
+    dash: str
+
+
+def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
+    """Which rows make one curve, and how each is drawn.
+
+    A method is one curve; its other ways to combine criteria than the product, and its thresholds, are others.
+
+    Returns:
+        The label of each row's curve (`full` for the full table), and the curves in order of first appearance.
+    """
+
+    def label(row: Any) -> str:
+        if row.method == FULL:
+            return FULL
+        way = str(row.combine)
+        parts = [] if way in ("", "product", "nan", "None") or f"({way})" in row.method else [way]
+        parts += ["threshold"] if row.rule == "threshold" else []
+        return printable(row.method) + (f" ({', '.join(parts)})" if parts else "")
+
+    labels = pd.Series([label(row) for row in pruning.itertuples()], index=pruning.index, dtype=object)
+    curves: list[Curve] = []
+    coloured = 0
+    for name in dict.fromkeys(labels):
+        if name == FULL:
+            continue
+        first = pruning[labels == name].iloc[0]
+        control = first["method"] == RANDOM
+        colour = GREY if control else PALETTE[coloured % len(PALETTE)]
+        variable = "var(--grey)" if control else f"var(--c{coloured % len(PALETTE)})"
+        dash = ":" if control else "-" if first["semantic"] else "--"
+        marker = _MARKERS[len(curves) % len(_MARKERS)]
+        semantic = bool(first["semantic"])
+        curves.append(Curve(len(curves), name, str(first["method"]), semantic, colour, variable, marker, dash))
+        coloured += not control
+    return labels, curves
+
+
+def curve_points(pruning: pd.DataFrame, protect: str, text: str) -> dict[int, pd.DataFrame]:
+    """One point a size: seeds of the same size become their mean, with the number of them in `seeds`.
+
+    Returns:
+        By the number of the curve, for those that have any: rule, wanted, keep_top, share, entries, bleu, low, high,
+        difference, p (NaN for a mean of several), worst, seeds; by share.
+    """
+    labels, curves = curves_of(pruning)
+    there = (pruning["protect"] == protect) & (pruning["text"] == text) & (pruning["method"] != FULL)
+    rows = pruning[there].dropna(subset=["share", "bleu"]).assign(curve=labels)
+    groups = rows.groupby(["curve", "rule", "wanted", "keep_top"], sort=False)
+    means = groups[["share", "entries", "bleu", "low", "high", "difference", "p", "worst"]].mean()
+    means["seeds"] = groups.size()
+    means.loc[means["seeds"] > 1, "p"] = math.nan
+    means = means.reset_index().sort_values("share", kind="stable")
+    by_curve = {label: found.reset_index(drop=True) for label, found in means.groupby("curve", sort=False)}
+    return {curve.number: by_curve[curve.label] for curve in curves if curve.label in by_curve}
+
+
+def draw_curves(pruning: pd.DataFrame, protect: str, text: str, name: str, narrow: bool = False) -> str:
+    """Size against BLEU on one test set, one curve a method: near the full table, and all of it.
+
+    Args:
+        pruning: frame of all pruned tables.
+        protect: the protection to draw.
+        text: the test set.
+        name: unique on the page.
+        narrow: for a telephone.
+    """
+    marks = Marks()
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2, 6.6) if narrow else (9.6, 4.6))
+        _draw_panels(figure, pruning, protect, text, marks, narrow)
+        return inline(figure, name, f"size against BLEU on {text}, --protect {protect}", marks)
+
+
+def draw_curve_file(pruning: pd.DataFrame) -> bytes:
+    """The same for all test sets together as a file of its own, one row of panels a protection, with a legend."""
+    marks = Marks()
+    protects = drawn_protections(pruning)
+    text = main_text(pruning)
+    _, curves = curves_of(pruning)
+    with mpl.rc_context(STYLE):
+        columns = min(3, max(1, len(curves)))
+        legend = 0.3 * math.ceil((len(curves) + 1) / columns)
+        height = 4.4 * len(protects)
+        figure = Figure(figsize=(9.6, height + legend))
+        parts: Any = figure.subfigures(len(protects) + 1, 1, height_ratios=[4.4] * len(protects) + [legend])
+        for part, protect in zip(parts, protects, strict=False):
+            part.set_facecolor(PAPER)
+            _draw_panels(part, pruning, protect, text, marks, False, f"--protect {protect}: ")
+        parts[-1].set_facecolor(PAPER)
+        handles = [
+            Line2D([], [], color=c.colour[0], ls=c.dash, marker=c.marker, ms=5, label=marks.text(c.label))
+            for c in curves
+        ]
+        handles.append(Line2D([], [], color=INK, lw=1.2, label="full table"))
+        # Matplotlib gives each column the width of the short text that stands for a label: spacing makes room for it.
+        widest = max([len(curve.label) for curve in curves] + [10])
+        parts[-1].legend(handles=handles, loc="center", ncols=columns, handlelength=3, columnspacing=0.62 * widest)
+        root = rewrite(figure, "curves", f"size against BLEU on {text}", marks)
+    root.set("xmlns", "http://www.w3.org/2000/svg")
+    root.set("xmlns:xlink", "http://www.w3.org/1999/xlink")
+    for element in root.iter("use"):
+        element.set("xlink:href", element.attrib.pop("href"))
+    return ElementTree.tostring(root, encoding="unicode").encode("utf-8") + b"\n"
+
+
+def protections(pruning: pd.DataFrame) -> list[str]:
+    """Protections that something was pruned with, in order of appearance."""
+    return list(dict.fromkeys(pruning.loc[pruning["method"] != FULL, "protect"]))
+
+
+def drawn_protections(pruning: pd.DataFrame) -> list[str]:
+    """Those under which a method has more than one point, if there are any: a point alone is no curve."""
+    found = protections(pruning)
+    text = main_text(pruning)
+    return [p for p in found if any(len(rows) > 1 for rows in curve_points(pruning, p, text).values())] or found
+
+
+def main_text(pruning: pd.DataFrame) -> str:
+    """ALL where there is one; else the first test set."""
+    texts = list(dict.fromkeys(pruning["text"]))
+    return ALL if ALL in texts else next((text for text in texts if text != DEV), texts[0])
+
+
+def _draw_panels(
+    figure: Any, pruning: pd.DataFrame, protect: str, text: str, marks: Marks, narrow: bool, before: str = ""
+) -> None:
+    _, curves = curves_of(pruning)
+    points = curve_points(pruning, protect, text)
+    full = pruning[(pruning["text"] == text) & (pruning["method"] == FULL)].dropna(subset=["bleu"]).head(1)
+    scores = [score for rows in points.values() for score in rows["bleu"]] + list(full["bleu"])
+    bottom, top = (min(scores), max(scores)) if scores else (0.0, 1.0)
+    best = float(full["bleu"].iloc[0]) if len(full) else top
+    shares = sorted({share for rows in points.values() for share in rows["share"]} | {1.0})
+    near, margin = best - 2.2, 0.04 * max(top - bottom, 0.5)
+    limits = [(bottom - margin, top + margin)]
+    titles = [f"{before}BLEU on {marks.text(text)}"]
+    if len(full):
+        titles[0] += f"; full table {number_text(best)}; green: less than {MARGIN:g} below"
+    if bottom < near:
+        limits.insert(0, (near, top + max(0.25, 0.12 * (top - near))))
+        titles.append("all of it")
+    grid = (len(limits), 1) if narrow else (1, len(limits))
+    ratios: dict[str, Any] = {"height_ratios" if narrow else "width_ratios": (3, 2)} if len(limits) > 1 else {}
+    panels = figure.subplots(*grid, squeeze=False, gridspec_kw=(_NARROW if narrow else _WIDE) | ratios).ravel()
+    # Intervals of systems on the same sentences lie over one another; together they must not hide the curves.
+    shade = min(0.07, 0.3 / max(len(points), 1))
+    for axes, limit, title in zip(panels, limits, titles, strict=True):
+        _draw_full(axes, full, marks, axes is panels[0])
+        for curve in curves:
+            if curve.number in points:
+                _draw_curve(axes, curve, points[curve.number], full, marks, limit, shade)
+        _size_axis(axes, shares, 0.07 if axes is panels[0] else 0.12)
+        axes.set_ylim(*limit)
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        axes.set_title(title)
+
+
+def _draw_full(axes: Axes, full: pd.DataFrame, marks: Marks, near: bool) -> None:
+    for row in full.itertuples():
+        best, low, high = float(row.bleu), float(row.low), float(row.high)
+        if not math.isnan(low + high):
+            axes.axhspan(low, high, color=MUTED, alpha=0.09, lw=0)
+        title = f"full table: BLEU {number_text(best)} ({number_text(low)} to {number_text(high)})"
+        axes.axhline(best, color=INK, lw=1.2, gid=marks.point("", "full", title))
+        if near:
+            axes.axhspan(best - MARGIN, best, color=PALETTE[2][0], alpha=0.28, lw=0)
+
+
+def _draw_curve(
+    axes: Axes,
+    curve: Curve,
+    rows: pd.DataFrame,
+    full: pd.DataFrame,
+    marks: Marks,
+    limit: tuple[float, float],
+    shade: float,
+) -> None:
+    colour, prefix = curve.colour[0], f"@{curve.number}@"
+    x, y = list(rows["share"]), list(rows["bleu"])
+    band = rows.dropna(subset=["low", "high"])
+    if len(band) > 1:
+        axes.fill_between(
+            band["share"], band["low"], band["high"], color=colour, alpha=shade, lw=0, gid=f"{prefix}band@"
+        )
+    elif len(band):
+        axes.vlines(band["share"], band["low"], band["high"], color=colour, lw=1, alpha=0.4, gid=f"{prefix}stem@")
+    axes.plot(x, y, color=colour, ls=curve.dash, lw=1.6, gid=f"{prefix}line@")
+    if len(full) and rows["rule"].iloc[-1] == "size" and x[-1] < 1:
+        # With all entries kept, every method is the full table.
+        axes.plot([x[-1], 1.0], [y[-1], float(full["bleu"].iloc[0])], color=colour, lw=0.7, gid=f"{prefix}line@")
+    for row in rows.itertuples():
+        if limit[0] <= row.bleu <= limit[1]:
+            hollow = row.p < SIGNIFICANT and row.difference < 0
+            title = f"{curve.label}: {_point_title(row)}"
+            axes.plot(
+                [row.share], [row.bleu], color=colour, marker=curve.marker, ms=5.5, mew=1.3, ls="",
+                mfc=PAPER if hollow else colour, gid=marks.point(curve.number, "point", title), clip_on=False,
+            )  # fmt: skip
+
+
+def _point_title(row: Any) -> str:
+    rule = f"threshold {row.wanted:g}, " if row.rule == "threshold" else ""
+    parts = [f"{rule}{percent_text(row.share)} ({round(row.entries):,} entries): BLEU {number_text(row.bleu)}"]
+    if not math.isnan(row.low + row.high):
+        parts[0] += f" ({number_text(row.low)} to {number_text(row.high)})"
+    if not math.isnan(row.difference):
+        parts.append(f"{number_text(row.difference, sign=True)} to the full table")
+    if not math.isnan(row.p):
+        parts.append(p_phrase(row.p))
+    if row.seeds > 1:
+        parts.append(f"mean of {row.seeds} seeds")
+    return ", ".join(parts)
+
+
+def _size_axis(axes: Axes, shares: Sequence[float], apart: float) -> None:
+    """A logarithmic axis with the sizes that were tried as its ticks, where there is room for them."""
+    axes.set_xscale("log")
+    # From 3 %, unless nothing is that small and there would be a waste of paper.
+    lowest = min(0.03, 0.85 * shares[0]) if shares[0] <= 0.1 else 0.8 * shares[0]
+    ticks: list[float] = []
+    for share in sorted({lowest, *shares} if lowest == 0.03 else shares, reverse=True):
+        if not ticks or math.log10(ticks[-1] / share) >= apart:
+            ticks.append(share)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(FixedFormatter([f"{100 * tick:.3g}" for tick in ticks]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(lowest, 1.06)
+    axes.set_xlabel("entries kept, % (logarithmic)")

@@ -1,0 +1,355 @@
+"""The tables of a report, free of any markup: cells with what they show, how they sort and what marks them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from moses_compat.experiments.report.drawing import number_text, p_text, percent_text, printable
+from moses_compat.experiments.report.figures import (
+    SIGNIFICANT,
+    as_good,
+    curve_points,
+    curves_of,
+    main_text,
+    protections,
+)
+from moses_compat.experiments.settings import ALL, DEV
+from moses_compat.experiments.systems import FULL, RANDOM
+
+_VERY_SIGNIFICANT = 0.01
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        text: what it shows; lines are separated by line ends.
+        key: what it sorts by: a number, a text, or nothing.
+        mark: of a significant difference.
+        tones: `best`, `within`, `code`, `phrase`: how it is set.
+        asides: less prominent, one behind each line.
+    """
+
+    text: str
+    key: float | str | None = None
+    mark: str = ""
+    tones: tuple[str, ...] = ()
+    asides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, what it means in a sentence, and whether it holds numbers."""
+
+    title: str
+    meaning: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, and the curve that it belongs to, if any."""
+
+    cells: tuple[Cell, ...]
+    series: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: unique name, title, columns, rows, sentences below it."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+def code(text: object) -> str:
+    """A name from outside as code in a sentence; what would end it goes."""
+    return f"`{' '.join(printable(text).replace('`', '').split())}`"
+
+
+def significance_mark(difference: float, p: float) -> str:
+    """One triangle at p < 0.05, two at p < 0.01, up for better and down for worse; nothing for NaN."""
+    if math.isnan(p) or math.isnan(difference) or p >= SIGNIFICANT or difference == 0:
+        return ""
+    return ("▲" if difference > 0 else "▼") * (2 if p < _VERY_SIGNIFICANT else 1)
+
+
+def text_cell(value: object, *tones: str) -> Cell:
+    """A cell with a text, which sorts by it."""
+    shown = printable(value)
+    return Cell(shown, shown.lower(), tones=tones)
+
+
+def number_cell(value: float, places: int = 2, sign: bool = False, mark: str = "", tones: tuple[str, ...] = ()) -> Cell:
+    """A cell with a number, which sorts by it; empty for NaN."""
+    value = float(value)
+    return Cell(number_text(value, places, sign), None if math.isnan(value) else value, mark, tones)
+
+
+def _share(value: float) -> Cell:
+    return Cell(percent_text(value), None if math.isnan(value) else float(value))
+
+
+def _probability(p: float) -> Cell:
+    return Cell(p_text(p), None if math.isnan(p) else float(p))
+
+
+def texts_of(frame: pd.DataFrame) -> list[str]:
+    """Test sets in order of appearance, ALL after them, without the development set."""
+    texts = [text for text in dict.fromkeys(frame["text"]) if text not in (ALL, DEV)]
+    return texts + ([ALL] if ALL in set(frame["text"]) else [])
+
+
+def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
+    """Methods against sizes, one table a protection: what a reader looks for first."""
+    text = main_text(pruning)
+    _, curves = curves_of(pruning)
+    for protect in protections(pruning):
+        found_points = curve_points(pruning, str(protect), text)
+        points = {c: found_points[c.number].query("rule == 'size'") for c in curves if c.number in found_points}
+        points = {curve: rows for curve, rows in points.items() if len(rows)}
+        if not points:
+            continue
+        best = pd.concat(points.values()).groupby("wanted")["bleu"].max()
+        sizes = best.index[::-1]
+        rows = []
+        for curve, found in sorted(points.items(), key=lambda item: -_mean_at_small_sizes(item[1])):
+            cells = [text_cell(curve.label, "code")]
+            for size in sizes:
+                at = found[found["wanted"] == size]
+                cells.append(_overview_cell(at.iloc[-1], best[size]) if len(at) else Cell(""))
+            rows.append(Row(tuple(cells), curve.number))
+        columns = [Column("method", "what ranked the entries; best at small sizes first", False)]
+        columns += [Column(percent_text(size), "share of the entries kept; BLEU below") for size in sizes]
+        full = pruning[(pruning["method"] == FULL) & (pruning["text"] == text)]
+        notes = [f"BLEU on {code(text)}." + "".join(f" Full table: {number_text(bleu)}." for bleu in full["bleu"][:1])]
+        title = f"BLEU by size, --protect {protect}"
+        yield Table(f"overview-{protect}", title, tuple(columns), tuple(rows), tuple(notes))
+
+
+def _mean_at_small_sizes(rows: pd.DataFrame) -> float:
+    small = rows[rows["wanted"] <= 0.15]
+    return float((small if len(small) else rows)["bleu"].mean())
+
+
+def _overview_cell(row: pd.Series, best: float) -> Cell:
+    marked = {"best": row["bleu"] >= best, "within": as_good(row["worst"])}
+    tones = tuple(tone for tone, applies in marked.items() if applies)
+    return number_cell(row["bleu"], mark=significance_mark(row["difference"], row["p"]), tones=tones)
+
+
+def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
+    meanings = {ALL: "BLEU on all test sets as one"}
+    columns = [
+        Column("method", "the criteria that ranked the entries, `full` for the full table", False),
+        Column("rule", "the share of the entries asked for, or the threshold", False),
+        Column("best k", "each protected source keeps its k best entries whatever they are worth"),
+        Column("entries", "entries of the table"),
+        Column("kept", "their share of the full table"),
+        *(Column(printable(text), meanings.get(text, "BLEU on that test set")) for text in texts),
+        Column("95 %", f"bootstrap interval of BLEU on {code(main)}"),
+        Column("to full", f"difference: BLEU on {code(main)} less that of the full table"),
+        Column("at worst", "lower end of the 95 % interval of that difference, by paired bootstrap"),
+        Column("p", "chance of such a difference if there were none: paired bootstrap against the full table"),
+    ]
+    return columns + [Column("dev", "BLEU on the development set")] * dev
+
+
+def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
+    """Table 1: size against BLEU per test set, for each system; one table a protection, the full table in each."""
+    labels, curves = curves_of(pruning)
+    numbers = {curve.label: curve.number for curve in curves}
+    texts = texts_of(pruning)
+    main = main_text(pruning)
+    dev = DEV in set(pruning["text"])
+    columns = _size_columns(texts, main, dev)
+    for protect in protections(pruning):
+        rows = []
+        chosen = pruning[(pruning["protect"] == protect) | (pruning["method"] == FULL)]
+        best = _best_of_groups(chosen, texts)
+        for system, found in chosen.groupby("system", sort=False):
+            by_text = {row.text: row for row in found.itertuples()}
+            first: Any = next(iter(by_text.values()))
+            label = labels[found.index[0]]
+            full = first.method == FULL
+            rule = FULL if full else percent_text(first.wanted) if first.rule == "size" else f"≥ {first.wanted:g}"
+            cells = [
+                text_cell(label if first.method != RANDOM else f"{label}, seed {first.seed:g}", "code"),
+                Cell(rule, float(first.wanted) + (10 if first.rule == "threshold" else 0)),
+                number_cell(math.nan if full else first.keep_top, 0),
+                number_cell(first.entries, 0),
+                _share(first.share),
+                *(_score_cell(by_text.get(text), (system, text) in best) for text in texts),
+            ]
+            cells += _comparison_cells(by_text.get(main))
+            if dev:
+                cells.append(_score_cell(by_text.get(DEV), False))
+            rows.append(Row(tuple(cells), numbers.get(label)))
+        rows.sort(key=lambda row: row.series is not None)
+        title = f"Table 1: size against BLEU, --protect {protect}"
+        yield Table(f"sizes-{protect}", title, tuple(columns), tuple(rows))
+
+
+def _score_cell(row: Any, best: bool) -> Cell:
+    if row is None:
+        return Cell("")
+    return number_cell(row.bleu, mark=significance_mark(row.difference, row.p), tones=("best",) if best else ())
+
+
+def _comparison_cells(row: Any) -> list[Cell]:
+    if row is None:
+        return [Cell("")] * 4
+    interval = f"{number_text(row.low, 1)}–{number_text(row.high, 1)}" if not math.isnan(row.low + row.high) else ""
+    difference = math.nan if row.method == FULL else row.difference
+    worst = number_cell(row.worst, sign=True, tones=("within",) if as_good(row.worst) else ())
+    return [
+        Cell(interval, float(row.low) if interval else None), number_cell(difference, sign=True), worst,
+        _probability(row.p),
+    ]  # fmt: skip
+
+
+def _best_of_groups(rows: pd.DataFrame, texts: Sequence[str]) -> set[tuple[str, str]]:
+    """Systems and texts where no other system of the same rule and size scores higher, if there is more than one."""
+    rows = rows[(rows["method"] != FULL) & rows["text"].isin(texts)]
+    best = set()
+    for (_, _, text), group in rows.groupby(["rule", "wanted", "text"], sort=False):
+        if len(group) > 1 and group["bleu"].notna().any():
+            best |= {(system, text) for system in group.loc[group["bleu"] == group["bleu"].max(), "system"]}
+    return best
+
+
+def contest_table(contests: pd.DataFrame) -> Table:
+    """Who wins: the best method with semantics against the best without, both chosen on the development set."""
+    columns = (
+        Column("kept", "share of the entries asked for"),
+        Column("protect", "which sources keep their best entries", False),
+        Column("with semantics", "best on the development set among methods with a semantic criterion", False),
+        Column("without", "best on the development set among the others, random left out", False),
+        Column("BLEU with", "on all test sets"),
+        Column("BLEU without", "on all test sets"),
+        Column("difference", "with less without"),
+        Column("p", "paired bootstrap of the two"),
+        Column("winner", "at p < 0.05", False),
+        Column("dev with", "BLEU on the development set"),
+        Column("dev without", "BLEU on the development set"),
+    )
+    rows = [
+        Row((
+            _share(row.wanted), text_cell(row.protect), text_cell(row.with_semantics, "code"),
+            text_cell(row.without, "code"),
+            number_cell(row.bleu_with), number_cell(row.bleu_without),
+            number_cell(row.difference, sign=True, mark=significance_mark(row.difference, row.p)), _probability(row.p),
+            text_cell(verdict(row.difference, row.p)), number_cell(row.dev_with), number_cell(row.dev_without),
+        ))
+        for row in contests.itertuples()
+    ]  # fmt: skip
+    title = "Does meaning add anything? The best with semantics against the best without"
+    return Table("contests", title, columns, tuple(rows))
+
+
+def verdict(difference: float, p: float) -> str:
+    """Who wins a contest: `semantics`, `others` or, where no difference is shown, `neither`."""
+    mark = significance_mark(difference, p)
+    return "semantics" if "▲" in mark else "others" if "▼" in mark else "neither"
+
+
+def annotation_table(annotation: pd.DataFrame) -> Table:
+    """Table 2: BLEU with more columns in the table, against the same table without them."""
+    texts = texts_of(annotation)
+    main = ALL if ALL in texts else texts[-1]
+    columns = [
+        Column("system", "the table that was tuned", False),
+        Column("columns", "what was appended to the scores", False),
+        Column("n", "dimension of the phrase vectors"),
+        Column("tunings", "tuned so often, each time with another seed"),
+        *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
+        Column("difference", f"on {code(main)}, to the baseline"),
+        Column("p", "paired bootstrap over sentences, the statistics of all tunings summed"),
+        Column("dev", "BLEU on the development set, on which weights were tuned"),
+    ]
+    rows = []
+    for system, found in annotation.groupby("system", sort=False):
+        by_text = {row.text: row for row in found.itertuples()}
+        first: Any = next(iter(by_text.values()))
+        cells = [
+            text_cell(system, "phrase"),
+            text_cell("" if pd.isna(first.columns) else first.columns, "phrase"),
+            number_cell(first.dimension if first.dimension else math.nan, 0),
+            number_cell(first.tuning_seeds, 0),
+            *(deviation_cell(by_text.get(text)) for text in texts),
+        ]
+        total = by_text.get(main)
+        baseline = total is None or math.isnan(total.p)
+        cells.append(number_cell(math.nan if total is None or baseline else total.difference, sign=True))
+        cells.append(_probability(math.nan if total is None else total.p))
+        cells.append(number_cell(first.dev_bleu))
+        rows.append(Row(tuple(cells)))
+    return Table("annotation", "Table 2: baseline against annotated", tuple(columns), tuple(rows))
+
+
+def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Cell:
+    """BLEU of a row ± its deviation over tunings, marked by the difference and the p that have these names."""
+    if row is None:
+        return Cell("")
+    cell = number_cell(row.bleu, mark=significance_mark(getattr(row, difference), getattr(row, p)))
+    spread = () if math.isnan(row.deviation) else (f"±{number_text(row.deviation)}",)
+    return Cell(cell.text, cell.key, cell.mark, asides=spread)
+
+
+def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
+    """Table 3: the nearest phrases side by side, the unsupervised model first; one table a language."""
+    models = sorted(dict.fromkeys(neighbours["model"]), key=lambda model: model != "RAE")
+    meanings = {"RAE": "unsupervised: one language alone"}
+    columns = [Column("phrase", "whose neighbours these are", False)]
+    columns += [
+        Column(printable(model), f"{meanings.get(model, 'bilingual')}; nearest first, cosine behind each", False)
+        for model in models
+    ]
+    for language in dict.fromkeys(neighbours["language"]):
+        rows = []
+        for phrase, found in neighbours[neighbours["language"] == language].groupby("phrase", sort=False):
+            cells = [text_cell(phrase, "phrase")]
+            for model in models:
+                near = found[found["model"] == model].sort_values("rank", kind="stable")
+                lines = [printable(neighbour) for neighbour in near["neighbour"]]
+                asides = tuple(number_text(similarity) for similarity in near["similarity"])
+                cells.append(
+                    Cell("\n".join(lines), lines[0].lower() if lines else None, tones=("phrase",), asides=asides)
+                )
+            rows.append(Row(tuple(cells)))
+        title = f"Table 3: nearest phrases, {printable(language)} language"
+        yield Table(f"neighbours-{printable(language)}", title, tuple(columns), tuple(rows))
+
+
+def surprise_tables(surprises: pd.DataFrame, series: Mapping[str, int]) -> Iterator[tuple[int | None, Table]]:
+    """The entries that a method removes or keeps most against the mean of all others, one table a method."""
+    columns = (
+        Column("", "what the method does with the entry", False),
+        Column("source", "", False),
+        Column("target", "", False),
+        Column("count", "joint count in the bitext"),
+        Column("p(e|f)", "direct translation probability"),
+        Column("similarity", "mean of both directions"),
+        Column("significance", "−ln p of Fisher's exact test"),
+        Column("loss", "of model score when composed of shorter entries; ∞ where it cannot be"),
+    )
+    for method, found in surprises.groupby("method", sort=False):
+        found = found.sort_values(["kind", "rank"], ascending=[False, True], kind="stable")
+        rows = [
+            Row((
+                text_cell(row.kind), text_cell(row.source, "phrase"), text_cell(row.target, "phrase"),
+                number_cell(row.count, 0), number_cell(row.probability, 3), number_cell(row.similarity),
+                number_cell(row.significance, 1), number_cell(row.loss),
+            ))
+            for row in found.astype({"count": float}).itertuples(index=False, name="Surprise")
+        ]  # fmt: skip
+        yield series.get(method), Table(f"surprises-{printable(method)}", printable(method), columns, tuple(rows))

@@ -1,0 +1,254 @@
+"""The report of an experiment: Markdown, and one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from moses_compat.experiments.report.answers import answers
+from moses_compat.experiments.report.drawing import GREY, PALETTE, number_text, printable
+from moses_compat.experiments.report.facts import fact_lists, pruning_commands
+from moses_compat.experiments.report.figures import (
+    MARGIN,
+    curves_of,
+    draw_curve_file,
+    draw_curves,
+    drawn_protections,
+    main_text,
+)
+from moses_compat.experiments.report.frame_tables import (
+    annotation_table,
+    contest_table,
+    neighbour_tables,
+    overview_tables,
+    size_tables,
+    surprise_tables,
+    texts_of,
+)
+from moses_compat.experiments.report.ladder_steps import draw_ladder, ladder_table
+from moses_compat.experiments.report.markdown import code_block, escape_markdown, markdown_section
+from moses_compat.experiments.report.phrase_figures import draw_histogram, draw_map
+from moses_compat.experiments.settings import DEV
+from moses_compat.experiments.systems import FULL, RANDOM
+
+# Shapes of markers in a legend, around (0, 0), and Matplotlib's line styles as dashes.
+_SHAPES = {
+    "o": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "s": "M-3.5-3.5h7v7h-7z",
+    "^": "M0-4.5L4.2 3.5H-4.2z",
+    "v": "M0 4.5L4.2-3.5H-4.2z",
+    "D": "M0-4.8L4.8 0L0 4.8L-4.8 0z",
+    "P": "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "X": "M0-1.8L2.5-4.3L4.3-2.5L1.8 0L4.3 2.5L2.5 4.3L0 1.8L-2.5 4.3L-4.3 2.5L-1.8 0L-4.3-2.5L-2.5-4.3z",
+}
+_DASHES = {"-": "none", "--": "6 2.5", ":": "1.6 2.6"}
+# How many histograms are shown before the others are folded away.
+_HISTOGRAMS = 6
+# As many curves, the best at small sizes, are shown at first.
+_CURVES_FIRST = 6
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """A figure of the page: for a wide and for a narrow screen."""
+
+    text: str
+    wide: Markup
+    narrow: Markup
+
+
+def write_report(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a report, by their names: `report.md`, `report.html` and, where something was pruned, `curves.svg`.
+
+    The same frames and facts give the same bytes.  A frame that is absent or empty leaves its section out.
+
+    Args:
+        title: of the report.
+        frames: `pruning`, `contests`, `annotation`, `ladder`, `neighbours`, `histogram`, `map`, `surprises`, each with
+            the columns that an experiment writes to the Parquet file of that name.
+        facts: where the numbers come from: `name`, `config`, `machine`, `versions`, `commands`, `seconds`.
+    """
+    frames = {name: frame.reset_index(drop=True) for name, frame in frames.items() if len(frame)}
+    written = {
+        "report.md": _markdown(title, frames, facts).encode("utf-8"),
+        "report.html": _html(title, frames, facts).encode("utf-8"),
+    }
+    if _was_pruned(frames):
+        written["curves.svg"] = draw_curve_file(frames["pruning"])
+    return written
+
+
+def _was_pruned(frames: Mapping[str, pd.DataFrame]) -> bool:
+    return "pruning" in frames and bool((frames["pruning"]["method"] != FULL).any())
+
+
+def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
+    parts = [
+        f"# {escape_markdown(title)}\n",
+        "".join(f"{sentence}\n\n" for sentence in answers(frames)).rstrip("\n") + "\n",
+    ]
+    if _was_pruned(frames):
+        parts.append("![size against BLEU, one curve a method](curves.svg)\n")
+    if "pruning" in frames:
+        parts.append(markdown_section("Which method at which size", [], overview_tables(frames["pruning"])))
+    if "contests" in frames:
+        table = contest_table(frames["contests"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "pruning" in frames:
+        parts.append(markdown_section("Table 1: size against BLEU", [], size_tables(frames["pruning"])))
+    if "annotation" in frames:
+        table = annotation_table(frames["annotation"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "ladder" in frames:
+        table = ladder_table(frames["ladder"])
+        parts.append(markdown_section(table.title, [], [table]))
+    if "neighbours" in frames:
+        parts.append(markdown_section("Table 3: nearest phrases", [], neighbour_tables(frames["neighbours"])))
+    if "surprises" in frames:
+        tables = [table for _, table in surprise_tables(frames["surprises"], {})]
+        parts.append(markdown_section("Surprises: what a method judges unlike all others", [], tables))
+    if {"histogram", "map"} & frames.keys():
+        parts.append("Histograms of similarities and the map of phrases are in `report.html`.\n")
+    parts.append(markdown_section("How to read this", [f"* {mark}" for mark in reading(frames)], []))
+    parts.append("## How the numbers came about\n")
+    for found in fact_lists(facts):
+        parts.append(f"### {found.name}\n")
+        if found.literal:
+            parts.append(code_block(value for _, value in found.rows))
+        else:
+            rows = [f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in found.rows]
+            parts.append("\n".join(rows) + "\n")
+    pruned = pruning_commands(frames)
+    if pruned:
+        parts.append("### the table of each system\n")
+        parts.append(code_block(f"{command}  # {system}" for system, command in pruned))
+    return "\n".join(parts)
+
+
+def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
+    """What marks, intervals and p values mean, in sentences with names in backticks."""
+    sentences = []
+    if {"pruning", "annotation", "contests"} & frames.keys():
+        sentences += [
+            "BLEU: by sacrebleu on tokenised text as it is, in points of 100; more is better.",
+            "▲ better, ▼ worse at p < 0.05; ▲▲ and ▼▼ at p < 0.01. Without a mark no difference is shown, which does "
+            "not show that there is none. No p value is corrected for the number of comparisons: of twenty tests of "
+            "equals one gets a mark.",
+        ]
+    if "pruning" in frames:
+        sentences += [
+            "p in Table 1 and marks beside BLEU: paired bootstrap over sentences against the full table.",
+            "Intervals and bands: 95 %, by bootstrap over sentences. They say how far BLEU itself may lie off on other "
+            "sentences; two systems on the same sentences differ by much less, which is why p is paired.",
+            "Bold: the highest of a size. Green: as good as the full table. That is claimed only where the 95 % "
+            f"interval of the difference (paired bootstrap) lies above −{MARGIN:g} BLEU. That no loss is significant "
+            "is not enough.",
+            "`ALL`: all test sets as one; the development set, `dev`, is not in it.",
+            "Figure 1: solid lines for methods with a semantic criterion, dashed for those without, dotted for random; "
+            "a hollow point is worse than the full table at p < 0.05; a thin line leads to the full table, which every "
+            "method is when it keeps everything.",
+        ]
+        sentences += _seed_sentences(frames["pruning"])
+    if "contests" in frames:
+        sentences.append(
+            "With semantics against without: at each size the better of either kind on the development set, random "
+            "left out, is compared on the test sets; p by paired bootstrap of these two."
+        )
+    if "annotation" in frames:
+        sentences.append(
+            "Table 2: baseline and annotated table tuned the same way, each with several seeds; p by paired bootstrap "
+            "over sentences, BLEU statistics of all tunings summed; ± is the standard deviation over the tunings."
+        )
+    if "ladder" in frames:
+        sentences.append(
+            "The ladder: every table is written and tuned again with several seeds, from the weights of the ini; gains "
+            "and intervals as in Table 2, each against the step below, and against the table as it is. Green: a pruned "
+            "table that is as good as the whole one with all steps."
+        )
+    if "surprises" in frames:
+        sentences.append(
+            "Surprises: entries whose rank by the method and whose mean rank by all other methods differ most."
+        )
+    return sentences
+
+
+def _seed_sentences(pruning: pd.DataFrame) -> list[str]:
+    seeds = sorted(set(pruning.loc[pruning["method"] == RANDOM, "seed"]))
+    if len(seeds) > 1:
+        shown = ", ".join(f"{seed:g}" for seed in seeds)
+        return [f"Random is the control: seeds {shown}, each a row of Table 1; figures and overview show their mean."]
+    return [f"Random is the control: seed {seeds[0]:g}."] if seeds else []
+
+
+def prose(sentence: str) -> Markup:
+    """A sentence of ours for a page: escaped, names in backticks as code, double asterisks as strong."""
+    parts = re.split(r"`([^`]*)`", str(escape(sentence)))
+    parts[0::2] = [re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", part) for part in parts[0::2]]
+    parts[1::2] = [f"<code>{part}</code>" for part in parts[1::2]]
+    return Markup("".join(parts))
+
+
+def breakable(text: str) -> Markup:
+    """Text of a cell, escaped, that may be broken after each `+`."""
+    return Markup(str(escape(text)).replace("+", "+<wbr>"))
+
+
+def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(prose=prose, breakable=breakable, printable=printable, number=number_text)
+    template = environment.from_string((files("moses_compat.experiments.report") / "report.html.j2").read_text("utf-8"))
+    pruning = frames.get("pruning")
+    overview = list(overview_tables(pruning)) if pruning is not None else []
+    order = [row.series for table in overview for row in table.rows]
+    curves = curves_of(pruning)[1] if pruning is not None else []
+    curves.sort(key=lambda c: (order.index(c.number) if c.number in order else len(order), c.number))
+    series = {curve.method: curve.number for curve in reversed(curves)}
+    sizes = list(size_tables(pruning)) if pruning is not None else []
+    sentences = answers(frames)
+    return template.render(
+        title=printable(title), lead=sentences[:1], sentences=sentences[1:], palette=PALETTE, grey=GREY,
+        curves=curves, first=_CURVES_FIRST, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
+        figures=list(_curve_figures(pruning)) if _was_pruned(frames) and pruning is not None else [],
+        texts=_texts(pruning) if pruning is not None else [],
+        main=main_text(pruning) if pruning is not None else "",
+        contests=contest_table(frames["contests"]) if "contests" in frames else None,
+        annotation=annotation_table(frames["annotation"]) if "annotation" in frames else None,
+        ladder=ladder_table(frames["ladder"]) if "ladder" in frames else None,
+        climb=Markup(draw_ladder(frames["ladder"], "ladder")) if "ladder" in frames else None,
+        neighbours=list(neighbour_tables(frames["neighbours"])) if "neighbours" in frames else [],
+        histograms=list(_histograms(frames["histogram"])) if "histogram" in frames else [], shown=_HISTOGRAMS,
+        map=_map(frames["map"]) if "map" in frames else None,
+        surprises=list(surprise_tables(frames["surprises"], series)) if "surprises" in frames else [],
+        reading=reading(frames), facts=list(fact_lists(facts)), commands=pruning_commands(frames),
+    )  # fmt: skip
+
+
+def _texts(pruning: pd.DataFrame) -> list[str]:
+    main = main_text(pruning)
+    return [main, *(text for text in texts_of(pruning) if text != main)] + [DEV] * (DEV in set(pruning["text"]))
+
+
+def _curve_figures(pruning: pd.DataFrame) -> Iterator[tuple[str, list[_Drawing]]]:
+    for place, protect in enumerate(drawn_protections(pruning)):
+        drawings = []
+        for number, text in enumerate(_texts(pruning)):
+            name = f"curves-{place}-{number}"
+            wide = Markup(draw_curves(pruning, protect, text, f"{name}w"))
+            drawings.append(_Drawing(text, wide, Markup(draw_curves(pruning, protect, text, f"{name}n", narrow=True))))
+        yield str(protect), drawings
+
+
+def _histograms(histogram: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
+    for number, (system, rows) in enumerate(histogram.groupby("system", sort=False)):
+        yield printable(system), Markup(draw_histogram(rows, f"histogram-{number}"))
+
+
+def _map(phrases: pd.DataFrame) -> _Drawing:
+    return _Drawing("", Markup(draw_map(phrases, "map-w")), Markup(draw_map(phrases, "map-n", narrow=True)))

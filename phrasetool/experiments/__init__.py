@@ -1,1 +1,0 @@
-"""Experiments: what was asked for, what was found, and the report about it."""

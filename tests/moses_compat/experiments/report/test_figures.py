@@ -1,0 +1,153 @@
+import re
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from moses_compat.experiments.report.figures import (
+    curve_points,
+    curves_of,
+    draw_curve_file,
+    draw_curves,
+    drawn_protections,
+    protections,
+)
+from tests.moses_compat.experiments.report.report_frames import (
+    LOSSES,
+    pruning,
+)
+
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def drawing():
+    return ElementTree.fromstring(draw_curves(pruning(), "words", "ALL", "here"))
+
+
+def titles(root, kind):
+    return [item.findtext("title") for item in root.iter("g") if item.get("class") == kind]
+
+
+def all_text(root):
+    return [element.text for element in root.iter("text")]
+
+
+def test_points_say_their_numbers(drawing):
+    found = titles(drawing, "point")
+    start = "composition+semantic: 10 % (200 entries): BLEU 35.95 (35.15 to 36.75)"
+    assert f"{start}, −0.05 to the full table, p = 0.200" in found
+    assert any("composition: 5 % (100 entries): BLEU 35.00" in title and "p < 0.001" in title for title in found)
+    # Near the full table there is no point of the random tables; on the whole each point is there once.
+    assert sum(title.startswith("random") for title in found) == 3
+    assert sum(title.startswith("composition:") for title in found) == 6
+    assert titles(drawing, "full") == ["full table: BLEU 36.00 (35.20 to 36.80)"] * 2
+
+
+def test_points_that_are_significantly_worse_are_hollow(drawing):
+    hollow = {
+        item.findtext("title"): "fill: var(--paper)" in ElementTree.tostring(item, "unicode").partition("<use")[2]
+        for item in drawing.iter("g")
+        if item.get("class") == "point"
+    }
+    for title, is_hollow in hollow.items():
+        p = float(re.search(r"p [=<] ([\d.]+)", title)[1])
+        assert is_hollow == (p < 0.05 or "p <" in title), title
+
+
+def test_every_method_is_a_series_with_line_and_band(drawing):
+    for number in "012":
+        kinds = {item.get("class") for item in drawing.iter() if item.get("data-series") == number}
+        assert {"band", "line", "point"} <= kinds
+    assert not [item for item in drawing.iter() if item.get("data-series") == "3"]
+
+
+def test_text_is_text_and_colours_are_the_pages(drawing):
+    text = ElementTree.tostring(drawing, "unicode")
+    assert "BLEU on ALL; full table 36.00; green: less than 0.3 below" in all_text(drawing)
+    assert {"50", "10", "5", "100"} <= set(all_text(drawing))
+    assert not re.search(r"#[0-9a-f]{6}", text)
+    assert "font-family" not in text
+
+
+def test_identifiers_are_of_this_drawing_and_resolve(drawing):
+    names = [item.get("id") for item in drawing.iter() if item.get("id")]
+    assert len(names) == len(set(names))
+    assert all(name.startswith("here-") for name in names)
+    text = ElementTree.tostring(drawing, "unicode")
+    assert set(re.findall(r"url\(#(.*?)\)", text)) | set(re.findall(r'href="#(.*?)"', text)) <= set(names)
+
+
+def test_one_panel_where_all_are_near():
+    losses = {"composition": {0.5: (-0.02, 0.4), 0.1: (-0.3, 0.01)}}
+    root = ElementTree.fromstring(draw_curves(pruning(losses=losses), "words", "ALL", "x"))
+    assert "BLEU on ALL; full table 36.00; green: less than 0.3 below" in all_text(root)
+    assert "all of it" not in all_text(root)
+
+
+def test_one_method_one_size_no_full_table():
+    frame = pruning(("all",), {"composition": {0.1: (-0.3, NAN)}}, ("test a",))
+    frame = frame[frame["method"] != "full"].reset_index(drop=True)
+    frame[["low", "high", "difference"]] = NAN
+    root = ElementTree.fromstring(draw_curves(frame, "all", "test a", "x", narrow=True))
+    assert titles(root, "point") == ["composition: 10 % (200 entries): BLEU 39.70"]
+    assert b"composition" in draw_curve_file(frame)
+
+
+def test_a_text_without_rows_is_an_empty_drawing():
+    assert ElementTree.fromstring(draw_curves(pruning(), "words", "no such", "x")).tag == "svg"
+
+
+def test_seeds_become_their_mean():
+    points = curve_points(pruning(seeds=3), "all", "ALL")
+    _, curves = curves_of(pruning(seeds=3))
+    random = points[next(curve.number for curve in curves if curve.label == "random")]
+    assert list(random["wanted"]) == [0.05, 0.1, 0.5]
+    assert list(random["seeds"]) == [3, 3, 3]
+    assert random["bleu"].iloc[1] == pytest.approx(16.0 - 0.2 / 3)
+    assert random["p"].isna().all()
+    title = titles(ElementTree.fromstring(draw_curves(pruning(seeds=3), "all", "ALL", "x")), "point")
+    assert any(found.endswith("−20.07 to the full table, mean of 3 seeds") for found in title)
+
+
+def test_ways_to_combine_and_thresholds_are_curves_of_their_own():
+    frame = pruning(("all",), {"a+semantic": LOSSES["composition"]})
+    other = frame[frame["method"] != "full"].assign(combine="rank", system="r")
+    named = other.assign(method="a+semantic (rank)", system="n")
+    threshold = other.assign(combine="product", rule="threshold", wanted=0.7, system="t")
+    together = pd.concat([frame, other, named, threshold], ignore_index=True)
+    labels, curves = curves_of(together)
+    assert [curve.label for curve in curves] == ["a+semantic", "a+semantic (rank)", "a+semantic (threshold)"]
+    assert all(curve.semantic and curve.dash == "-" for curve in curves)
+    assert set(labels) == {"full", *(curve.label for curve in curves)}
+
+
+def test_many_methods_look_different():
+    losses = {f"m{number}": {0.1: (-0.1, 0.4)} for number in range(30)}
+    _, curves = curves_of(pruning(losses=losses))
+    assert len({(curve.colour, curve.marker) for curve in curves}) == 30
+
+
+def test_the_file_stands_alone_and_is_the_same_twice():
+    first = draw_curve_file(pruning())
+    assert first == draw_curve_file(pruning())
+    root = ElementTree.fromstring(first)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    text = first.decode()
+    assert "var(--" not in text
+    assert set(re.findall(r"https?://[^\" ]*", text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    for label in (
+        "composition+semantic",
+        "random",
+        "full table",
+        "--protect all: BLEU on ALL; full table 36.00; green: less than 0.3 below",
+    ):
+        assert f">{label}<" in text
+    assert protections(pruning()) == ["all", "words"]
+
+
+def test_a_protection_without_a_curve_is_not_drawn():
+    frame = pruning()
+    lonely = frame[frame["method"] != "full"].groupby("text").head(1).assign(protect="none", system="alone")
+    assert drawn_protections(pd.concat([frame, lonely], ignore_index=True)) == protections(frame)
+    assert drawn_protections(pd.concat([frame[frame["method"] == "full"], lonely], ignore_index=True)) == ["none"]

@@ -1,0 +1,200 @@
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from moses_compat.experiments.report.drawing import printable
+from moses_compat.experiments.report.pages import prose, write_report
+from tests.moses_compat.experiments.report.report_frames import (
+    FACTS,
+    NAN,
+    NASTY,
+    all_frames,
+    phrase_map,
+    pruning,
+)
+
+VOID = {"meta", "link", "br", "wbr", "input"}
+
+
+class Page(HTMLParser):
+    """What tests ask of a page: balanced tags, attributes, texts of tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.items, self.tables, self.cell = [], [], {}, None
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.items.append((tag, attributes))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows = self.tables.setdefault(attributes["id"], [])
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.cell = self.rows[-1]
+        if tag == "br" and self.cell is not None:
+            self.cell[-1] += "\n"
+
+    def handle_startendtag(self, tag, attributes):
+        self.items.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag in ("td", "th"):
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell[-1] += data
+
+
+@pytest.fixture(scope="module")
+def written():
+    return write_report("Small & <quick>", all_frames(), FACTS)
+
+
+@pytest.fixture(scope="module")
+def markdown(written):
+    return written["report.md"].decode()
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return Page(written["report.html"].decode())
+
+
+def test_files(written):
+    assert list(written) == ["report.md", "report.html", "curves.svg"]
+
+
+def test_the_same_frames_give_the_same_bytes_and_are_left_alone(written):
+    frames = all_frames()
+    assert write_report("Small & <quick>", frames, FACTS) == written
+    for name, frame in all_frames().items():
+        pd.testing.assert_frame_equal(frames[name], frame)
+
+
+def test_markdown_holds_the_tables(markdown):
+    assert markdown.startswith("# Small &amp; &lt;quick&gt;\n\n**5 % of the entries translate as well as all of them**")
+    assert "![size against BLEU, one curve a method](curves.svg)" in markdown
+    assert "| composition+semantic | **36.00** | **35.95** | **35.91** ▼ |" in markdown
+    assert "| annotated n=50 | semantic | 50 | 3 | 40.25 ±0.05 ▲▲ |" in markdown
+    assert "* runs: 1 h 2 min" in markdown
+    assert "[prune]\nmethods = ['composition'] # <all>\n" in markdown
+    assert "phrasetool prune --method composition --target-size 0.1  # composition 10 % all 0" in markdown
+
+
+def test_page_holds_the_tables(page):
+    assert page.tables["overview-words"][1] == ["composition+semantic", "36.00", "35.95", "35.91 ▼"]
+    assert page.tables["contests"][1][6] == "+0.25 ▲▲"
+    assert page.tables["annotation"][2][4] == "40.25 ±0.05 ▲▲"
+    assert len(page.tables["sizes-all"]) == 11
+    for name, table in page.tables.items():
+        assert len({len(row) for row in table}) == 1, name
+
+
+def test_page_escapes_what_phrases_hold(page, written):
+    table = page.tables["neighbours-source"]
+    assert [row[0] for row in table[1:]] == NASTY[:3]
+    text = written["report.html"].decode()
+    assert "<b>" not in text
+    assert text.count("<script>") == text.count("</script>") == 1
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
+    assert printable(NASTY[7]) in text
+
+
+def test_page_refers_to_nothing_else(page, written):
+    text = written["report.html"].decode()
+    assert not re.search(r"https?:|//[a-z]", text.partition("</style>")[2])
+    assert "url(" not in text.partition("</style>")[0]
+    references = [value for _, attributes in page.items for key, value in attributes.items() if key in ("href", "src")]
+    assert all(value.startswith("#") or value == "data:," for value in references)
+    names = [attributes["id"] for _, attributes in page.items if "id" in attributes]
+    assert len(names) == len(set(names))
+    assert {value[1:] for value in references if value.startswith("#")} <= set(names)
+
+
+SECTIONS = {
+    "pruning": ("## Table 1: size", 'id="curves"'),
+    "contests": ("## Does meaning", 'id="contests-section"'),
+    "annotation": ("## Table 2", 'id="annotation-section"'),
+    "ladder": ("## The ladder", 'id="ladder-section"'),
+    "neighbours": ("## Table 3", 'id="neighbours"'),
+    "surprises": ("## Surprises", 'id="surprises"'),
+    "histogram": (None, 'id="histograms"'),
+    "map": (None, 'id="map"'),
+}
+
+
+@pytest.mark.parametrize("missing", SECTIONS)
+def test_a_missing_frame_leaves_its_section_out(missing):
+    frames = {**all_frames(), "pruning": pruning(("all",), {"a": {0.1: (-0.1, 0.2)}}, ("ALL",)), "map": phrase_map(3)}
+    frames["histogram"] = frames["histogram"][:16]
+    del frames[missing]
+    written = write_report("x", frames, {})
+    Page(written["report.html"].decode())
+    for name, (heading, mark) in SECTIONS.items():
+        assert (mark in written["report.html"].decode()) == (name != missing)
+        if heading:
+            assert (f"\n{heading}" in written["report.md"].decode()) == (name != missing)
+    assert ("curves.svg" in written) == (missing != "pruning")
+
+
+@pytest.mark.parametrize("frames", [{}, {name: frame[:0] for name, frame in all_frames().items()}])
+def test_no_frames_at_all_or_none_with_rows(frames):
+    written = write_report("nothing", frames, {})
+    Page(written["report.html"].decode())
+    assert list(written) == ["report.md", "report.html"]
+
+
+def test_only_the_full_table():
+    frame = pruning(())
+    written = write_report("full", {"pruning": frame}, {})
+    Page(written["report.html"].decode())
+    assert "curves.svg" not in written
+
+
+def test_one_method_one_size_and_no_statistics():
+    frame = pruning(("all",), {"composition": {0.1: (-0.3, NAN)}}, ("test a",))
+    frame[["low", "high", "p", "worst"]] = NAN
+    written = write_report("one", {"pruning": frame}, {})
+    page = Page(written["report.html"].decode())
+    assert page.tables["sizes-all"][2] == [
+        "composition", "10 %", "10", "200", "10 %", "39.70", "", "−0.30", "", "",
+    ]  # fmt: skip
+    assert "nan" not in written["report.md"].decode().lower()
+
+
+def test_a_threshold_is_a_rule_of_its_own():
+    frame = pruning(("all",), {"semantic": {0.7: (-0.3, 0.01)}})
+    frame.loc[frame["method"] != "full", "rule"] = "threshold"
+    written = write_report("t", {"pruning": frame}, {})
+    page = Page(written["report.html"].decode())
+    assert page.tables["sizes-all"][2][:2] == ["semantic (threshold)", "≥ 0.7"]
+    assert "overview-all" not in page.tables
+
+
+def test_prose():
+    assert prose("**a < b** by `x**y` & `<b>`") == (
+        "<strong>a &lt; b</strong> by <code>x**y</code> &amp; <code>&lt;b&gt;</code>"
+    )
+
+
+def test_six_curves_are_shown_first_and_the_rest_on_request():
+    losses = {f"count*{weight}": {0.1: (-0.1 * weight, 0.2)} for weight in range(8, 0, -1)}
+    page = write_report("many", {"pruning": pruning(("all",), losses)}, {})["report.html"].decode()
+    boxes = re.findall(r'<input type="checkbox"( checked)? value="([^"]*)"', page)
+    assert [name for checked, name in boxes if checked] == [f"count*{weight}" for weight in range(1, 7)]
+    assert len(boxes) == 8
+    assert ">all 8</button>" in page
+    few = write_report("few", {"pruning": pruning(("all",))}, {})["report.html"].decode()
+    assert 'id="every"' not in few
+    assert len(re.findall(r'<input type="checkbox" checked', few)) == 3

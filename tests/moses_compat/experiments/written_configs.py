@@ -1,0 +1,23 @@
+"""A configuration that is complete, to be changed and read."""
+
+from moses_compat.experiments.config import read_experiment_config
+
+GOOD = """\
+[data.bitext]
+source = "a"
+target = "b"
+[data.dev]
+source = "a"
+target = "b"
+[data.tests.news]
+source = "a"
+target = "b"
+[prune]
+methods = ["semantic", "composition+semantic", "random"]
+sizes = [0.1, 0.5]
+"""
+
+
+def config_of(folder, text):
+    (folder / "c.toml").write_text(text)
+    return read_experiment_config(str(folder / "c.toml"))
