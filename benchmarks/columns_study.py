@@ -29,7 +29,7 @@ from trial import DIMENSIONS, MODELS, SEEDS, Trial
 
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.pruned_tables import TableDecisions
-from moses_compat.experiments.systems import AFFORDABLE, PruningSystem
+from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
 from moses_compat.experiments.tuned_tables import (
     TuningPlan,
     annotated,

@@ -28,8 +28,7 @@ from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.settings import ExperimentConfig
-from moses_compat.experiments.systems import PruningSystem
+from moses_compat.experiments.settings import ExperimentConfig, PruningSystem
 from phrasetool.pair_classifier.labelled_pairs import KnownTranslations, containment_negatives
 from phrasetool.phrases import Phrases
 

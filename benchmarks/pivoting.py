@@ -46,8 +46,7 @@ from triangle_translators import made_bitext, rerank
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.settings import ExperimentConfig
-from moses_compat.experiments.systems import PruningSystem
+from moses_compat.experiments.settings import ExperimentConfig, PruningSystem
 from moses_compat.files.streams import Input, Output
 from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file

@@ -26,7 +26,7 @@ from study import DEFAULT_LOSS, RESULTS, SIZES, WITH, WITHOUT, Results, Study
 from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.systems import KEEP_TOP, PruningSystem
+from moses_compat.experiments.settings import KEEP_TOP, PruningSystem
 
 CONFIGS = ROOT / "benchmarks" / "experiments"
 PAIRS = [path.stem for path in sorted(CONFIGS.glob("*.toml"))]

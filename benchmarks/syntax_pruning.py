@@ -20,7 +20,7 @@ from neural_columns import Materials, compared, keep_statistics
 from stored import StoredRun, StoredStudy
 
 from moses_compat.experiments.pruned_tables import TableDecisions
-from moses_compat.experiments.systems import AFFORDABLE, PruningSystem
+from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
 from moses_compat.jobs.prune_ranking import measured_table
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.tables.blocks import TableScan

@@ -24,8 +24,7 @@ from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner
 from moses_compat.experiments.pruned_tables import decode_run, plan_runs
 from moses_compat.experiments.run_store import RunStore, decoder_identity
-from moses_compat.experiments.settings import ExperimentConfig
-from moses_compat.experiments.systems import AFFORDABLE, KEEP_TOP, PruningSystem
+from moses_compat.experiments.settings import AFFORDABLE, KEEP_TOP, ExperimentConfig, PruningSystem
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.ini.tables import choose_table
 from moses_compat.measures.measure import MeasureRequest, measure_file

@@ -15,7 +15,7 @@ ALLOWED = {
     "phrasetool.kernels.building": ("files and settings of our own", 3),
     "moses_compat.experiments.report.frame_tables": ("text that is displayed", 1),
     "moses_compat.experiments.report.drawing": ("numbers of a drawing", 1),
-    "moses_compat.experiments.report.markdown": ("text that is displayed", 2),
+    "moses_compat.experiments.report.pages": ("text that is displayed", 2),
     "moses_compat.experiments.settings": ("a setting", 1),
     "phrasetool.smt.aligning.eflomal": ("points that eflomal wrote, and its messages", 3),
     "phrasetool.smt.evaluation.bootstrap": ("words as sacrebleu counts them", 1),

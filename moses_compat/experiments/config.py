@@ -24,10 +24,11 @@ from moses_compat.experiments.settings import (
     FinishedModel,
     LadderSettings,
     NeighbourSettings,
+    PruningGrid,
     SearchSettings,
     TextPair,
+    ways_of,
 )
-from moses_compat.experiments.systems import PruningGrid, ways_of
 from phrasetool.errors import DataError, reason
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.pruning.measures import PARALLEL, SIGNIFICANCE, SYNTAX

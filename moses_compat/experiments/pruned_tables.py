@@ -23,8 +23,7 @@ from moses_compat.experiments.build_commands import shown_path
 from moses_compat.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
 from moses_compat.experiments.results import FinishedRun, Scoreboard, pruning_frames
 from moses_compat.experiments.run_store import RunStore, digest_of
-from moses_compat.experiments.settings import DEV
-from moses_compat.experiments.systems import AFFORDABLE, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
+from moses_compat.experiments.settings import AFFORDABLE, DEV, FULL, RANDOM, PruningGrid, PruningSystem, labels_of
 from moses_compat.experiments.workbench import Workbench, development_check
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from moses_compat.experiments.settings import ALL, DEV
-from moses_compat.experiments.systems import FULL, RANDOM, PruningSystem
+from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
 from phrasetool.smt.evaluation.bootstrap import SAMPLES, BleuSamples, Bootstrap, sentence_statistics
 

@@ -21,8 +21,7 @@ from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.pruned_tables import TableDecisions
 from moses_compat.experiments.results import Scoreboard, TunedRuns, annotation_frame
 from moses_compat.experiments.run_store import RunStore, digest_of
-from moses_compat.experiments.settings import DEV, AnnotationSettings
-from moses_compat.experiments.systems import PruningGrid, PruningSystem
+from moses_compat.experiments.settings import DEV, AnnotationSettings, PruningGrid, PruningSystem
 from moses_compat.experiments.workbench import Workbench
 from moses_compat.files.finished_work import FinishedWork
 from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities

@@ -60,7 +60,7 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None, qu
     pairs = read_mined(mined)
     quality = evaluate_mining(pairs.scores, pairs.pairs, read_gold(gold))
     if figure is not None:
-        from moses_compat.experiments.report.mining_figures import mining_figure
+        from moses_compat.experiments.report.figures import mining_figure
 
         with Output(figure) as out:
             out.write(mining_figure(quality, form))

@@ -21,8 +21,7 @@ from moses_compat.experiments.report.figures import (
 )
 from moses_compat.experiments.report.frame_tables import code, verdict
 from moses_compat.experiments.report.ladder_steps import climbed
-from moses_compat.experiments.settings import DEV
-from moses_compat.experiments.systems import FULL
+from moses_compat.experiments.settings import DEV, FULL
 
 # Sizes at or under which a table counts as small.
 SMALL = 0.15

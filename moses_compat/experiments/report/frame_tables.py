@@ -18,8 +18,7 @@ from moses_compat.experiments.report.figures import (
     main_text,
     protections,
 )
-from moses_compat.experiments.settings import ALL, DEV
-from moses_compat.experiments.systems import FULL, RANDOM
+from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
 
 _VERY_SIGNIFICANT = 0.01
 

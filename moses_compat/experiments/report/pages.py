@@ -1,9 +1,12 @@
-"""The report of an experiment: Markdown, and one HTML page that needs nothing but itself."""
+"""The report of an experiment: Markdown, and one self-contained HTML page.
+
+Besides tables and figures, the report gives times, machine, versions, configuration and commands.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -14,16 +17,19 @@ from markupsafe import Markup, escape
 
 from moses_compat.experiments.report.answers import answers
 from moses_compat.experiments.report.drawing import GREY, PALETTE, number_text, printable
-from moses_compat.experiments.report.facts import fact_lists, pruning_commands
 from moses_compat.experiments.report.figures import (
     MARGIN,
     curves_of,
     draw_curve_file,
     draw_curves,
+    draw_histogram,
+    draw_map,
     drawn_protections,
     main_text,
 )
 from moses_compat.experiments.report.frame_tables import (
+    Cell,
+    Table,
     annotation_table,
     contest_table,
     neighbour_tables,
@@ -33,11 +39,11 @@ from moses_compat.experiments.report.frame_tables import (
     texts_of,
 )
 from moses_compat.experiments.report.ladder_steps import draw_ladder, ladder_table
-from moses_compat.experiments.report.markdown import code_block, escape_markdown, markdown_section
-from moses_compat.experiments.report.phrase_figures import draw_histogram, draw_map
-from moses_compat.experiments.settings import DEV
-from moses_compat.experiments.systems import FULL, RANDOM
+from moses_compat.experiments.settings import DEV, FULL, RANDOM
+from phrasetool.text_splitting import split_lines, split_words
 
+# Whatever Markdown, GitHub's kind among others, would take for markup in a cell.
+_MARKUP = re.compile(r"([\\`*_\[\]~$|])")
 # Shapes of markers in a legend, around (0, 0), and Matplotlib's line styles as dashes.
 _SHAPES = {
     "o": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
@@ -53,6 +59,130 @@ _DASHES = {"-": "none", "--": "6 2.5", ":": "1.6 2.6"}
 _HISTOGRAMS = 6
 # As many curves, the best at small sizes, are shown at first.
 _CURVES_FIRST = 6
+
+
+@dataclass(frozen=True)
+class FactList:
+    """Facts of one kind: names and values, or lines as they are if `literal`."""
+
+    name: str
+    rows: tuple[tuple[str, str], ...]
+    literal: bool = False
+
+
+def fact_lists(facts: Mapping[str, Any]) -> Iterator[FactList]:
+    """Facts for people: seconds as minutes, nested values with dotted names; commands and configuration texts as is."""
+    if facts.get("seconds"):
+        yield FactList("time", tuple((name, duration(float(value))) for name, value in _flat(facts["seconds"])))
+    for name in ("machine", "versions", "config"):
+        value = facts.get(name)
+        text = value.get("text") if name == "config" and isinstance(value, Mapping) else None
+        if isinstance(text, str):
+            yield FactList(name, tuple(("", printable(line)) for line in split_lines(text)), literal=True)
+        elif value:
+            yield FactList(name, tuple((key or name, _shown(inner)) for key, inner in _flat(value)))
+    commands = facts.get("commands")
+    if commands:
+        yield FactList("commands", tuple((key, _command(value)) for key, value in _flat(commands)), literal=True)
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list | tuple) and any(isinstance(inner, Mapping | list | tuple) for inner in value):
+        return [pair for inner in value for pair in ([(name, inner)] if _is_words(inner) else _flat(inner, name))]
+    if name == "" and isinstance(value, list | tuple):
+        return [("", inner) for inner in value]
+    return [(name, value)]
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return printable("" if value is None else f"{value:g}" if isinstance(value, float) else value)
+
+
+def _command(value: Any) -> str:
+    return printable(" ".join(value) if _is_words(value) else value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `7.2 s`, `10 min 10 s`, `1 h 5 min`."""
+    if seconds < 60:
+        return f"{number_text(seconds, 1)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
+    """Each system and the command that writes its table."""
+    if "pruning" not in frames:
+        return []
+    rows = frames["pruning"].drop_duplicates("system")
+    shown = [
+        (printable(row.system), printable(row.command)) for row in rows.itertuples() if isinstance(row.command, str)
+    ]
+    return [(system, command) for system, command in shown if split_words(command)]
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, in one line."""
+    # A sign that would begin a heading or a list.
+    return re.sub(r"^([#+-]|\d+[.)])", lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", _escaped(text))
+
+
+def _escaped(text: str) -> str:
+    text = " ".join(printable(text).split())
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKUP.sub(r"\\\1", text)
+
+
+def markdown_table(table: Table) -> str:
+    """A table as Markdown, numbers to the right."""
+    lines = [_line(_escaped(column.title) for column in table.columns)]
+    lines.append(_line("---:" if column.numeric else "---" for column in table.columns))
+    lines += [_line(_cell(cell) for cell in row.cells) for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(cell: Cell) -> str:
+    lines = [_escaped(line) for line in cell.text.split("\n")]
+    for number, aside in enumerate(cell.asides):
+        lines[number] += f" {aside}"
+    text = "<br>".join(lines)
+    if text and "best" in cell.tones:
+        text = f"**{text}**"
+    return f"{text} {cell.mark}".strip()
+
+
+def markdown_section(title: str, paragraphs: Sequence[str], tables: Iterable[Table]) -> str:
+    """A section: sentences as they are, then tables, each with its title where it is another than the section's."""
+    parts = [f"## {escape_markdown(title)}\n", *(f"{paragraph}\n" for paragraph in paragraphs)]
+    for table in tables:
+        if table.title != title:
+            parts.append(f"### {escape_markdown(table.title)}\n")
+        parts.append(markdown_table(table))
+        parts += [f"{note}\n" for note in table.notes]
+    return "\n".join(parts)
+
+
+def code_block(lines: Iterable[str]) -> str:
+    """Lines as code, fenced so that none of them ends it."""
+    text = "\n".join(printable(line) for line in lines)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}\n"
 
 
 @dataclass(frozen=True)

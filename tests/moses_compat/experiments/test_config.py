@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_compat.experiments.config import parse_config, read_experiment_config
-from moses_compat.experiments.systems import AFFORDABLE, PruningSystem
+from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
 from phrasetool.errors import DataError
 from phrasetool.pruning.measures import COUNTS, LOSSES, SIMILARITIES
 from tests.moses_compat.experiments.written_configs import GOOD, config_of

@@ -19,7 +19,7 @@ from moses_compat.experiments.pruned_tables import (
     read_entries,
 )
 from moses_compat.experiments.run_store import RunStore, decoder_identity
-from moses_compat.experiments.systems import PruningGrid, PruningSystem, labels_of
+from moses_compat.experiments.settings import PruningGrid, PruningSystem, labels_of
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.tuned_tables import TuningPlan, tuning_key, with_default_weights
 from moses_compat.experiments.workbench import Session, open_workbench

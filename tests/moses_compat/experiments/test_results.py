@@ -16,7 +16,7 @@ from moses_compat.experiments.results import (
     ladder_frame,
     pruning_frames,
 )
-from moses_compat.experiments.systems import PruningSystem, labels_of
+from moses_compat.experiments.settings import PruningSystem, labels_of
 from tests.small_experiment import naive_bleu
 
 WORDS = list("abcdefgh")

@@ -1,19 +1,29 @@
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from moses_compat.experiments.report.drawing import printable
 from moses_compat.experiments.report.figures import (
     curve_points,
     curves_of,
     draw_curve_file,
     draw_curves,
+    draw_histogram,
+    draw_map,
     drawn_protections,
+    mining_figure,
     protections,
+    text_width,
 )
+from phrasetool.bitext.mining_quality import evaluate_mining
 from tests.moses_compat.experiments.report.report_frames import (
     LOSSES,
+    NASTY,
+    histogram,
+    phrase_map,
     pruning,
 )
 
@@ -151,3 +161,45 @@ def test_a_protection_without_a_curve_is_not_drawn():
     lonely = frame[frame["method"] != "full"].groupby("text").head(1).assign(protect="none", system="alone")
     assert drawn_protections(pd.concat([frame, lonely], ignore_index=True)) == protections(frame)
     assert drawn_protections(pd.concat([frame[frame["method"] == "full"], lonely], ignore_index=True)) == ["none"]
+
+
+def test_histogram_bars_say_their_numbers():
+    frame = histogram(("only",))
+    root = ElementTree.fromstring(draw_histogram(frame, "h"))
+    bars = titles(root, "bar")
+    assert len(bars) == 2 * 2 * 8
+    assert bars.count("0.75 to 1.00: 70 kept, 27 removed") == 4
+    assert {"source to target", "target to source"} <= set(all_text(root))
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_map_shows_any_phrase(narrow):
+    root = ElementTree.fromstring(draw_map(phrase_map(), "m", narrow))
+    found = titles(root, "source")
+    assert len(found) == 60
+    for phrase in NASTY:
+        assert any(title.startswith(f"{printable(phrase)} – <{printable(phrase)}> (") for title in found)
+    named = set(all_text(root))
+    assert len(named) > 10
+    # Each label has the class that gives it a halo in the page.
+    assert sum(item.get("class") == "halo" for item in root.iter("g")) == len(all_text(root))
+    assert named <= {printable(phrase) for phrase in phrase_map()["phrase"]}
+
+
+def test_map_of_one_phrase_and_of_none():
+    frame = phrase_map()
+    assert "&apos;s" in "".join(all_text(ElementTree.fromstring(draw_map(frame[:1], "m"))))
+    assert ElementTree.fromstring(draw_map(frame[:0], "m")).tag == "svg"
+
+
+def test_widths_of_scripts():
+    assert text_width("北京") > 1.8 * text_width("ab")
+
+
+def test_a_figure_of_mining_has_the_same_bytes_and_all_curves():
+    quality = evaluate_mining(np.array([3.0, 2.0, 1.0]), [(1, 1), (2, 3), (3, 3)], {(1, 1), (3, 3)})
+    drawn = mining_figure(quality, "svg")
+    assert drawn == mining_figure(quality, "svg")
+    for name in (b"precision", b"recall", b"F1", b"threshold"):
+        assert b">" + name in drawn
+    assert mining_figure(quality, "pdf").startswith(b"%PDF")
