@@ -56,7 +56,7 @@ def fuzzing() -> str:
     return markdown("what was read | inputs | refused | inputs a second | faults found | left", rows)
 
 
-_FOUND = ROOT / "benchmarks" / "fuzz" / "found"
+_FOUND = ROOT / "tests" / "fuzz" / "found"
 _PARTS = ("kill", "hostile")
 TABLES = {"kills": kills, "hostile inputs": hostile, "fuzzing": fuzzing}
 VALUES = {
