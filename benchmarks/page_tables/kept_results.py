@@ -19,8 +19,9 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
-from experiments import RESULTS
+from measuring import ROOT
 
+RESULTS = ROOT / "benchmarks" / "results"
 _ALL = "ALL"
 
 
@@ -36,11 +37,6 @@ def facts(name: str) -> dict[str, Any]:
     """How an experiment came about."""
     found: dict[str, Any] = json.loads((RESULTS / name / "experiment.json").read_text("utf-8"))
     return found
-
-
-def has(name: str, frame: str) -> bool:
-    """Whether an experiment kept this table."""
-    return (RESULTS / name / f"{frame}.parquet").exists()
 
 
 @cache
