@@ -61,7 +61,7 @@ def _cell(gain: Comparison | None) -> str:
 
 
 def with_columns() -> str:
-    """BLEU of tables tuned again with columns, less that of the table as it is; columns without results are left out."""
+    """BLEU of tables tuned again with columns, less that of the table as it is; only columns with results."""
     gains: dict[str, list[Comparison | None]] = {
         "similarities": [pair.gain(SIMILAR, DEFAULT_LOSS) for pair in pairs()],
         "BRAE's similarities": [pair.gain(SIMILAR, BRAE) for pair in pairs()],
