@@ -31,7 +31,7 @@ from moses_compat.files.streams import Input
 from phrasetool.phrase_encoder.losses import OBJECTIVES, FrozenBatch, JointObjective, objective, unit_vectors
 from phrasetool.phrase_encoder.settings import VECTORS, TrainingSettings
 from phrasetool.phrase_encoder.trainer import PhraseTrainer
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 
 HELD_OUT = 2000
 BATCH = 512

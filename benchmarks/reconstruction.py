@@ -38,8 +38,8 @@ from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
 from phrasetool.autoencoder.training import AutoencoderTrainer
 from phrasetool.nn.device import choose_device
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import frequent_words, in_vocabulary
-from phrasetool.train.run import CHECKPOINT
+from phrasetool.training.data import frequent_words, in_vocabulary
+from phrasetool.training.run import CHECKPOINT
 from phrasetool.vocabulary import Vocabulary
 
 mpl.use("svg")

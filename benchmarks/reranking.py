@@ -26,9 +26,9 @@ from moses_compat.jobs.rescore import SourceText
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
 from phrasetool.smt.evaluation.bootstrap import Bootstrap
 from phrasetool.smt.tuning.reranking import first_lines, oracle
-from phrasetool.train.checkpoint import CHECKPOINT
-from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checkpoint import CHECKPOINT
+from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.training.run import TrainingRun
 from phrasetool.translator.decoding import translate
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import target_table

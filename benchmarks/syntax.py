@@ -43,7 +43,7 @@ from moses_compat.corpora.treebanks import read_tagged_text
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
 from phrasetool.syntax.model import SyntaxModel
-from phrasetool.train.run import CHECKPOINT
+from phrasetool.training.run import CHECKPOINT
 
 RUNS = StoredStudy("syntax")
 # Name of a model -> what it is trained with.

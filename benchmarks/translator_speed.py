@@ -20,7 +20,7 @@ from measuring import ROOT, report, turns
 
 from moses_compat.corpora.bitexts import read_sentence_pairs
 from phrasetool.phrases import FloatArray
-from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
 from phrasetool.translator.settings import TranslatorSettings
 from phrasetool.translator.training import TranslatorTrainer
 from phrasetool.vocabulary import Vocabulary

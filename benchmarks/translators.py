@@ -34,9 +34,9 @@ from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
 from phrasetool.embeddings.fasttext import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
-from phrasetool.train.checkpoint import CHECKPOINT
-from phrasetool.train.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checkpoint import CHECKPOINT
+from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.training.run import TrainingRun
 from phrasetool.translator.decoding import remove_repetitions, replace_unknown_words, translate
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets, target_table

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import forked_commands
 
-from phrasetool.train.run import CHECKPOINT
+from phrasetool.training.run import CHECKPOINT
 
 # No message about kernels that are compiled, once.
 KERNELS = {"PHRASETOOL_KERNELS": "numba"}

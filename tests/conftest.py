@@ -165,7 +165,7 @@ def toy_tagger_folder(tmp_path_factory):
     pytest.importorskip("torch")
     from phrasetool.tagger.settings import TaggerSettings
     from phrasetool.tagger.training import held_out_sentences, train_tagger
-    from phrasetool.train.run import TrainingRun
+    from phrasetool.training.run import TrainingRun
     from tests.toy_treebanks import FAST, toy_sentences
 
     folder = tmp_path_factory.mktemp("tagger") / "model"

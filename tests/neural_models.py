@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.run import TrainingRun
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import TranslatorNetwork
 from phrasetool.translator.settings import TranslatorArchitecture
@@ -38,7 +38,7 @@ def learnt_model(source_words, target_words, sentences, folder):
         folder: where it goes.
     """
     from phrasetool.phrases import Phrases
-    from phrasetool.train.data import PhrasePairs
+    from phrasetool.training.data import PhrasePairs
     from phrasetool.translator.network import target_table
     from phrasetool.translator.settings import TranslatorSettings
     from phrasetool.translator.training import train_translator

@@ -9,7 +9,7 @@ from phrasetool.syntax.data import NamedBitext
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.settings import SyntaxShape
-from phrasetool.train.text_pairs import TextPairs
+from phrasetool.training.text_pairs import TextPairs
 from tests.toy_treebanks import toy_sentences
 
 # Sizes and steps that learn the toy bitext in seconds.

@@ -40,7 +40,7 @@ FLOORS = {
         ["kernels"],
         ["vocabulary", "unique_phrases", "random_words", "ranking", "phrase_probabilities"], ["augment", "pivot"],
         ["embeddings"], ["nn"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
-        ["models"], ["train"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
+        ["models"], ["training"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],
         ["library"], ["__main__"],
     ],

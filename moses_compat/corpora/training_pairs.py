@@ -25,7 +25,7 @@ from phrasetool.kernels.bytes import CR, LF, skip_blanks, token_end
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
 _BLOCK_BYTES = 1 << 22

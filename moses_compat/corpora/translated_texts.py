@@ -17,7 +17,7 @@ from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import find_phrases, index_phrases, spans_of
 from phrasetool.text_splitting import single_spaced, split_lines, split_words
-from phrasetool.train.data import in_vocabulary
+from phrasetool.training.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, Vocabulary, escape, has_escapes, lacks_escapes, unescape
 
 

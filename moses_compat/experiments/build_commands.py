@@ -27,7 +27,7 @@ from moses_compat.experiments.run_store import digest_of, file_digest, read_reco
 from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.streams import Output
 from phrasetool.errors import PhraseToolError
-from phrasetool.train.run import CHECKPOINT
+from phrasetool.training.run import CHECKPOINT
 
 _LANES = 2
 # Has a command go on where a check finds that its input makes no sense; its outputs are the same without.

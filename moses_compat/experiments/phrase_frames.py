@@ -23,7 +23,7 @@ from phrasetool.pruning.measures import (
     Measures,
 )
 from phrasetool.text_splitting import split_words
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import Vocabulary
 

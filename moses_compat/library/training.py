@@ -18,7 +18,7 @@ from phrasetool.nn.device import one_torch_thread
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
-    from phrasetool.train.data import PhrasePairs
+    from phrasetool.training.data import PhrasePairs
 
 # A source phrase and a target phrase, and perhaps how often they were used.
 Pair = tuple[str, str] | tuple[str, str, float]
@@ -77,9 +77,9 @@ def train(
     from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
-    from phrasetool.train.checks import doubting
-    from phrasetool.train.data import check_pairs
-    from phrasetool.train.run import TrainingRun, check_model_folder
+    from phrasetool.training.checks import doubting
+    from phrasetool.training.data import check_pairs
+    from phrasetool.training.run import TrainingRun, check_model_folder
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)

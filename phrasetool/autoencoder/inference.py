@@ -20,7 +20,7 @@ from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool.smt.evaluation.rouge import rouge_n
 from phrasetool.text_splitting import split_words
-from phrasetool.train.data import in_vocabulary
+from phrasetool.training.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, unescape
 
 # Number of words per batch, which bounds the memory.

@@ -27,7 +27,7 @@ from phrasetool.nn.device import PRECISIONS
 from phrasetool.nn.positions import LONGEST
 from phrasetool.options import option, seed_option
 from phrasetool.phrases import FloatArray
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.training.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from phrasetool.bert.tokenizer import BEGIN, END, MASK, PAD, SPECIAL
 from phrasetool.phrases import Int64Array, Mask, Phrases, prefix_sums
-from phrasetool.train.data import fingerprint, held_out_groups, text_parts
+from phrasetool.training.data import fingerprint, held_out_groups, text_parts
 
 # Shares of the chosen pieces that are masked and that are replaced by random ones; the others stay (Devlin et al. 2019,
 # section 3.1).

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option, require, seed_option
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.training.settings import DeclaredSettings
 
 # Preset -> sizes of the network.
 PRESETS: dict[str, dict[str, int]] = {

@@ -24,10 +24,10 @@ from phrasetool.bert.tokenizer import PAD, SPECIAL
 from phrasetool.disk.staged_folder import staged
 from phrasetool.nn.device import products_in
 from phrasetool.text_encoders.folder_safety import folder_identity, go_offline, quieten
-from phrasetool.train.checks import StartError
-from phrasetool.train.data import fingerprint
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checks import StartError
+from phrasetool.training.data import fingerprint
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.training.run import TrainingRun
 
 TRAINING = "training.json"
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from phrasetool.nn.device import PRECISIONS
 from phrasetool.options import option, require, seed_option
-from phrasetool.train.settings import SCHEDULES, DeclaredSettings
+from phrasetool.training.settings import SCHEDULES, DeclaredSettings
 
 CELLS = ("bilstm", "lstm", "gru")
 LENGTHS = ("none", "concat", "add", "shared")

@@ -16,7 +16,7 @@ from phrasetool.phrase_encoder.encoder import EncoderModule, EncoderParameters
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.sgd import PerPairSgd, RaeSgd, pairs_per_word
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.train.data import PhrasePairs, log_shares
+from phrasetool.training.data import PhrasePairs, log_shares
 from phrasetool.unique_phrases import distinct_phrases
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 
@@ -63,7 +63,7 @@ class Side:
 
     Attributes:
         phrases: the same phrases.
-        log_shares: float32, shape (N,), see `phrasetool.train.data.log_shares`.
+        log_shares: float32, shape (N,), see `phrasetool.training.data.log_shares`.
         vocabulary_size: V.
         module: what is trained.
         optimizer: of the module's parameters, but for frozen ones.

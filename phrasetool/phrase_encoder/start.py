@@ -21,15 +21,15 @@ from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.ranking import CHANCE
-from phrasetool.train.checks import Doubt
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.checks import Doubt
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.encoder import EncoderParameters
     from phrasetool.phrase_encoder.settings import TrainingSettings
-    from phrasetool.train.data import PhrasePairs
+    from phrasetool.training.data import PhrasePairs
 
 
 SIDES = ("source", "target")

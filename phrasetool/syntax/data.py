@@ -12,8 +12,8 @@ import numpy as np
 from phrasetool.phrases import Int64Array, Mask, Phrases
 from phrasetool.syntax.pieces import PieceTable
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.train.data import held_out_groups
-from phrasetool.train.text_pairs import TextPairs
+from phrasetool.training.data import held_out_groups
+from phrasetool.training.text_pairs import TextPairs
 
 # Maximum number of pairs of each bitext that are held out.
 _MOST_HELD_OUT = 500

@@ -32,10 +32,10 @@ from phrasetool.syntax.network import SyntaxNetwork
 from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.settings import END, TAGS, SyntaxSettings, SyntaxShape
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.train.checks import StartError
-from phrasetool.train.data import fingerprint, length_batches
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checks import StartError
+from phrasetool.training.data import fingerprint, length_batches
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.training.run import TrainingRun
 from phrasetool.watch import NOBODY, Watch
 
 # Number of batches whose examples are sorted by length together.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.options import option, seed_option
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.training.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

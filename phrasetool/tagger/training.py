@@ -18,10 +18,10 @@ from phrasetool.tagger.data import NO_TAG, TaggerExamples, Treebanks, learnt_tag
 from phrasetool.tagger.model import TaggerModel, tag_accuracies
 from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings
-from phrasetool.train.checks import StartError
-from phrasetool.train.data import ONE_IN, fingerprint, length_batches
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checks import StartError
+from phrasetool.training.data import ONE_IN, fingerprint, length_batches
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.training.run import TrainingRun
 
 _SPARSE = "features_optimizer."
 # Number of batches whose sentences are sorted by length together.

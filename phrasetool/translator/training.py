@@ -26,10 +26,10 @@ from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrase_encoder.losses import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.ranking import CHANCE, pairwise_auc
-from phrasetool.train.checks import StartError, guessing
-from phrasetool.train.data import PhrasePairs, fingerprint, length_batches
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checks import StartError, guessing
+from phrasetool.training.data import PhrasePairs, fingerprint, length_batches
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
+from phrasetool.training.run import TrainingRun
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import TranslatorNetwork, padded_targets
 from phrasetool.translator.settings import TranslatorSettings

@@ -173,7 +173,7 @@ def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tm
 
 
 def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, monkeypatch):
-    from phrasetool.train import loop
+    from phrasetool.training import loop
 
     monkeypatch.setattr(loop, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
     done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)

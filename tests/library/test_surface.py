@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,12 @@ def test_the_stub_says_the_same():
         for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }  # fmt: skip
     assert named == _LIBRARY
+
+
+def test_no_package_has_the_name_of_a_function():
+    # Importing a module of such a package would put the package in the place of the function.
+    modules = {module.name for module in pkgutil.iter_modules(phrasetool.__path__)}
+    assert not modules & _LIBRARY.keys()
 
 
 def test_names_that_are_none():

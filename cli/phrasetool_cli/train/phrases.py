@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moses_compat.lines.counts import CountTally
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.phrase_encoder.start import Start
-    from phrasetool.train.data import PhrasePairs
+    from phrasetool.training.data import PhrasePairs
     from phrasetool_cli.progress import TerminalWatch
 
 # Words of a pair's longer side.
@@ -144,7 +144,7 @@ def _train(
     from phrasetool.nn.device import device_name
     from phrasetool.phrase_encoder.start import start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
-    from phrasetool.train.checks import doubting
+    from phrasetool.training.checks import doubting
     from phrasetool_cli.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)
@@ -185,7 +185,7 @@ def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Call
     """The pairs of a file: those of so many words at most, and of so large a count at least."""
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
-    from phrasetool.train.data import check_pairs
+    from phrasetool.training.data import check_pairs
     from phrasetool_cli.progress import TableProgress
 
     max_length, min_count = kept

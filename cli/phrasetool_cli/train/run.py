@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from phrasetool.bert.training import TrainedBert
     from phrasetool.models.saved_model import SavedModel
-    from phrasetool.train.run import TrainingRun
+    from phrasetool.training.run import TrainingRun
     from phrasetool.watch import ItemTick
     from phrasetool_cli.progress import TerminalWatch
 
@@ -107,8 +107,8 @@ class RunOptions:
         self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],
         on_report: Callable[[Any], None], tick: ItemTick = lambda count: None,
     ) -> TrainingRun:  # fmt: skip
-        """The run that the library is given; see `phrasetool.train.run`."""
-        from phrasetool.train.run import TrainingRun
+        """The run that the library is given; see `phrasetool.training.run`."""
+        from phrasetool.training.run import TrainingRun
 
         return TrainingRun(
             self.folder, device, self.resume, self.overwrite, self.force, record, watch.warn, on_report, tick
@@ -123,14 +123,14 @@ class RunOptions:
             PhraseToolError: the folder cannot be written to or holds what would be lost, or the document would take
                 the place of an input.
         """
-        from phrasetool.train.run import check_model_folder
+        from phrasetool.training.run import check_model_folder
 
         document = json_document(self.json_file, inputs)
         # Here, and not in `ready`: nobody waits for torch to hear of it.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: SavedModel | TrainedBert) -> None:
-            from phrasetool.train.checkpoint import LOG
+            from phrasetool.training.checkpoint import LOG
 
             log = [json.loads(line) for line in split_lines((self.folder / LOG).read_text("utf-8"))]
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
@@ -145,7 +145,7 @@ class RunOptions:
         Raises:
             click.Abort: it was.
         """
-        from phrasetool.train.run import CHECKPOINT
+        from phrasetool.training.run import CHECKPOINT
 
         checkpoint = self.folder / CHECKPOINT
         before = _stamp(checkpoint)

@@ -16,8 +16,8 @@ from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest,
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
-from phrasetool.train.run import TrainingRun
-from phrasetool.train.text_pairs import held_out
+from phrasetool.training.run import TrainingRun
+from phrasetool.training.text_pairs import held_out
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassif
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
     from phrasetool.pair_classifier.training import train_pair_classifier
-    from phrasetool.train.run import CHECKPOINT
+    from phrasetool.training.run import CHECKPOINT
 
     place = folder / half
     settings = PairClassifierSettings(seed=seed, search_units=0)

@@ -12,7 +12,7 @@ from moses_compat.experiments.phrase_frames import (
 )
 from phrasetool.phrases import Phrases
 from phrasetool.pruning.measures import COUNTS, OPINION, SIMILARITIES
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 from tests.measures import measures_of
 from tests.small_experiment import small_model

@@ -15,7 +15,7 @@ from phrasetool.autoencoder.network import max_output_lengths
 from phrasetool.autoencoder.training import train_autoencoder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Phrases
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.run import TrainingRun
 from tests.phrasetool.autoencoder.small_autoencoders import VOCABULARY, random_texts, settings
 from tests.phrasetool.autoencoder.test_model import make
 

@@ -9,8 +9,8 @@ from phrasetool.bert.data import TextLines, piece_texts
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.text_encoders.loading import find_text_encoder
-from phrasetool.train.checks import DivergedError
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training.checks import DivergedError
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.cli.small_translator import WORDS, sentences
 from tests.phrasetool.bert.small_berts import prepared
 

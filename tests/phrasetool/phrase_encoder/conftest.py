@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from tests.phrasetool.phrase_encoder.toy_language import WORDS, vocabulary
 
 

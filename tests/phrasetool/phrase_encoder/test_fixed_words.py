@@ -5,7 +5,7 @@ from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.start import Start, with_known_words
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 
 SOURCE = Vocabulary([b"<unk>", b"Haus", b"neu", b"null", b"rot"], [2, 5, 4, 3, 1])

@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_model
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
-from phrasetool.train import checkpoint
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training import checkpoint
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
     COMBINATIONS,
     settings,

@@ -8,7 +8,7 @@ from phrasetool.errors import ModelError
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.start import SIDES, Start, prescribed_settings, start_parameters
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [b"<unk>", b"a", b"b", b"c"]

@@ -7,7 +7,7 @@ from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.run import TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
     LOSSES,
     WORDS,

@@ -8,7 +8,7 @@ from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrase_encoder.settings import TrainingSettings
-from phrasetool.train.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = 30

@@ -9,7 +9,7 @@ from phrasetool.syntax.data import SyntaxExamples
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.settings import SyntaxSettings
 from phrasetool.syntax.training import SyntaxTrainer, batches_by_length, train_syntax
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 from phrasetool.watch import Watch
 from tests.syntax_models import FAST, named, toy_bitext, toy_lines
 

@@ -7,7 +7,7 @@ from phrasetool.tagger.data import learnt_tags, tagger_examples
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool.tagger.training import TaggerTrainer, held_out_sentences, train_tagger
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.toy_treebanks import FAST, toy_sentences
 
 BANKS = {language: toy_sentences(language, 60, 1) for language in ("en", "de")}

@@ -10,8 +10,8 @@ from torch.nn import functional
 from phrasetool.disk import writable
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.phrases import Phrases
-from phrasetool.train.checks import DivergedError
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training.checks import DivergedError
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 from phrasetool.translator.decoding import pair_scores, translate
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets

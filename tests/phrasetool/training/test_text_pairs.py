@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.text_pairs import TextPairs, held_out
+from phrasetool.training.text_pairs import TextPairs, held_out
 from tests.phrasetool.translator.small_pairs import texts
 
 

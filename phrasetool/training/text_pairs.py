@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.train.data import PhrasePairs, fingerprint, frequent_words, held_out_groups, in_vocabulary, text_parts
+from phrasetool.training.data import (
+    PhrasePairs,
+    fingerprint,
+    frequent_words,
+    held_out_groups,
+    in_vocabulary,
+    text_parts,
+)
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.train.checks import StartError, divergence, doubting
+from phrasetool.training.checks import StartError, divergence, doubting
 from phrasetool.watch import Watch
 
 

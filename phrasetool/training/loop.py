@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from phrasetool.errors import ModelError
-from phrasetool.train.checkpoint import (
+from phrasetool.training.checkpoint import (
     check_identity,
     load_checkpoint,
     optimizer_tensors,
@@ -21,8 +21,8 @@ from phrasetool.train.checkpoint import (
     save_checkpoint,
     write_log,
 )
-from phrasetool.train.checks import DivergedError, StartError, divergence
-from phrasetool.train.run import CHECKPOINT, TrainingRun
+from phrasetool.training.checks import DivergedError, StartError, divergence
+from phrasetool.training.run import CHECKPOINT, TrainingRun
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

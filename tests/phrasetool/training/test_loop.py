@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from phrasetool.train.checks import StartError
-from phrasetool.train.loop import ADAM, EpochTrainer, LearntParameters, train_epochs
-from phrasetool.train.run import TrainingRun
+from phrasetool.training.checks import StartError
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, train_epochs
+from phrasetool.training.run import TrainingRun
 
 STEPS = 4
 

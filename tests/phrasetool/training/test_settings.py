@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from phrasetool.options import option
-from phrasetool.train.settings import DeclaredSettings
+from phrasetool.training.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.train.run import CHECKPOINT, UNFINISHED_CHECKPOINT
+from phrasetool.training.run import CHECKPOINT, UNFINISHED_CHECKPOINT
 
 LOG = "training.jsonl"
 _VERSION = 1
@@ -30,7 +30,7 @@ def check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, An
 
     Args:
         folder: the model folder.
-        before: identity that the checkpoint holds, see `phrasetool.train.loop.train`.
+        before: identity that the checkpoint holds, see `phrasetool.training.loop.train`.
         now: identity of the training that resumes.
 
     Raises:

@@ -2,7 +2,7 @@ import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.saved_model import load_model
-from phrasetool.train.run import CHECKPOINT, TrainingRun, check_model_folder
+from phrasetool.training.run import CHECKPOINT, TrainingRun, check_model_folder
 
 
 def test_what_would_be_lost_is_refused(tmp_path, model):

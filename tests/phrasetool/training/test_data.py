@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.train.data import (
+from phrasetool.training.data import (
     PhrasePairs,
     check_pairs,
     fingerprint,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
-from phrasetool.train.checks import Doubt
+from phrasetool.training.checks import Doubt
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
