@@ -2,7 +2,6 @@
 
 * Equations become MathML, which browsers show without a script.
 * `CONTRIBUTING.md` and `CHANGELOG.md`, which a repository has at its top, become pages.
-* The HTML report of each experiment in `benchmarks/results/` becomes part of the site.
 
 A page links to these files where they stand in the repository, so that the link also works where the repository is
 read; here it is turned to where they stand in the site.
@@ -25,30 +24,21 @@ _EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\
 _LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]+)(?=[)#])")
 
 
-def reports() -> dict[str, str]:
-    """Where the report of an experiment is read in the repository -> where it stands in the site."""
-    found = sorted((ROOT / "benchmarks/results").glob("*/report.html"))
-    return {f"{path.parent.relative_to(ROOT)}/report.md": f"results/reports/{path.parent.name}.html" for path in found}
-
-
 def on_files(files: Any, config: Any) -> Any:
     """Add what stands outside of `docs/`."""
     for name, place in TOP_PAGES.items():
         text = (ROOT / name).read_text("utf-8").replace("](docs/", "](")
         files.append(File.generated(config, place, content=text))
-    for name, place in reports().items():
-        files.append(File.generated(config, place, abs_src_path=str((ROOT / name).with_suffix(".html"))))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn links that leave `docs/` to where their targets stand in the site."""
-    there = {**TOP_PAGES, **reports()}
     folder = posixpath.dirname(page.file.src_uri)
 
     def turned(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join("docs", folder, match[1]))
-        return posixpath.relpath(there[target], folder or ".") if target in there else match[1]
+        return posixpath.relpath(TOP_PAGES[target], folder or ".") if target in TOP_PAGES else match[1]
 
     return _LINK.sub(turned, markdown)
 
