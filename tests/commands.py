@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ class Outcome:
         assert lines[0].startswith("phrasetool: "), self.err
         assert "Traceback" not in self.err
         return lines[0]
+
+
+def whole_commands(text):
+    """The lines of a text without the white space around them; a command that goes on in the next lines is one."""
+    return [line.strip() for line in re.sub(r" \\\n\s+", " ", text.rstrip()).splitlines()]
 
 
 class _Input:

@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
         assert run_inside("lm", "corpus/train.en", "--order", "2", "-o", "model/lm.arpa").code == 0
         tables = ["--table", "model/phrase-table.gz", "--reordering-table", f"model/{REORDERING}"]
         assert run_inside("moses-ini", *tables, "--lm", "model/lm.arpa", "-o", "model/moses.ini").code == 0
-        run_page("index.md", {"train": ["--epochs", "3", "-q"], "tune": ["--epochs", "2"]})
+        run_page("index.md", {"train": ["--epochs", "3", "-q"], "tune": ["--iterations", "2"]})
         yield folder
 
 

@@ -15,12 +15,12 @@ from tests.parallel_models import random_parallel_model, toy_lines
 TABLE = b"".join(
     sorted(
         {
-            b"%b ||| %b ||| %.4f 0.5 0.25 0.5 ||| 0-0 ||| 9 4 %d ||| |||\n"
+            b"%b ||| %b ||| %.4f 0.5 0.25 0.5 ||| 0-0 ||| 9 5 %d ||| |||\n"
             % (source, target, 0.1 + 0.001 * i, 1 + i % 5)
             for seed in (1, 2)
             for i, (source, target) in enumerate(zip(toy_lines(180)[0], toy_lines(180, seed)[1], strict=True))
         }
-        | {b"?! ||| taa ||| 0.5 0.5 0.25 0.5 ||| 0-0 ||| 9 4 1 ||| |||\n"}
+        | {b"?! ||| taa ||| 0.5 0.5 0.25 0.5 ||| 0-0 ||| 9 5 1 ||| |||\n"}
     )
 )
 

@@ -15,12 +15,12 @@ from tests.syntax_models import random_syntax_model, toy_lines
 TABLE = b"".join(
     sorted(
         {
-            b"%b ||| %b ||| %.4f 0.5 0.25 0.5 ||| 0-0 ||| 9 4 %d ||| |||\n"
+            b"%b ||| %b ||| %.4f 0.5 0.25 0.5 ||| 0-0 ||| 9 5 %d ||| |||\n"
             % (source.encode(), target.encode(), 0.1 + 0.001 * i, 1 + i % 5)
             for seed in (1, 2)
             for i, (source, target) in enumerate(zip(toy_lines(180, 1)[0], toy_lines(180, seed)[1], strict=True))
         }
-        | {"☃ ||| Die ||| 0.5 0.5 0.25 0.5 ||| 0-0 ||| 9 4 1 ||| |||\n".encode()}
+        | {"☃ ||| Die ||| 0.5 0.5 0.25 0.5 ||| 0-0 ||| 9 5 1 ||| |||\n".encode()}
     )
 )
 

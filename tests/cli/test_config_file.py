@@ -64,7 +64,7 @@ def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
         ("[prune]\nquiet = 1\n", 2, "quiet of prune: expected true or false, found 1"),
         ("[prune]\nthreshold = true\n", 2, "threshold of prune: expected a number or a text, found True"),
         ("[prune]\nthreshold = [1, 2]\n", 2, "threshold of prune: expected one value, found a list"),
-        ("[prune]\n\ncorpus = 'one'\n", 3, "corpus of prune: expected a list of 2 values"),
+        ("[prune]\n\nbitext = 'one'\n", 3, "bitext of prune: expected a list of 2 values"),
         ("[prune]\ntarget-size = '130%'\n", 2, "target-size of prune: 1.3 is not in the range"),
         ("[prune]\nprotect: 'words'\n", 2, "is no TOML: Expected '='"),
         ("[train]\narchitectur = 'rae'\n", 2, "train has no option --architectur; did you mean architecture?"),

@@ -8,7 +8,7 @@ import pytest
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best import n_best_lines
 from tests import naive_decoder as naive
-from tests.commands import read, run_inside, run_outside, write
+from tests.commands import read, run_inside, run_outside, whole_commands, write
 from tests.decoder_models import LanguageModels, random_model, random_sentence, write_model
 from tests.n_best_lists import read_n_best
 
@@ -228,7 +228,7 @@ def test_a_text_that_the_table_does_not_know(example, tmp_path):
 
 
 def test_help_ends_with_an_example():
-    lines = [line.strip() for line in run_inside("decode", "--help").out.decode().splitlines()]
+    lines = whole_commands(run_inside("decode", "--help").out.decode())
     assert all(line.startswith("phrasetool decode --moses-ini") for line in lines[lines.index("Example:") + 1 :])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests import naive_filter
-from tests.commands import read, run_inside, run_outside, write
+from tests.commands import read, run_inside, run_outside, whole_commands, write
 
 SOURCE = b"das haus\nein haus\ndas buch\nkurz\n"
 TARGET = b"the house\na house\nthe book\nshort\n"
@@ -144,7 +144,8 @@ def test_a_process_of_its_own_and_its_help(files):
     assert (done.code, done.out) == (0, LINES[1] + LINES[3])
     helped = run_inside("filter-pt", "--help")
     assert helped.code == 0
-    assert b"phrasetool filter-pt -f train.de -e train.en -l a+e -n 30 < phrase-table > small" in helped.out
+    example = "phrasetool filter-pt -f train.de -e train.en -l a+e -n 30 < phrase-table > small"
+    assert example in whole_commands(helped.out.decode())
 
 
 @pytest.mark.requires_reference

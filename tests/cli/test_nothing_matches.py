@@ -68,7 +68,7 @@ def test_nothing_is_of_use(files, command, message, written):
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translator")
     sides = bitext(folder, "train", 400)
-    done = run_inside("train", *sides, *FAST, "-o", folder / "m", "-q", "--force")
+    done = run_inside("train", *FAST, *sides, "-o", folder / "m", "-q", "--force")
     assert done.code == 0, done.err
     return folder / "m"
 

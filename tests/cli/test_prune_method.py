@@ -355,7 +355,7 @@ def test_room_for_work_files(folder, monkeypatch):
 def test_only_together(folder):
     """Second by both criteria, but third by their product: each alone would have kept it."""
     rows = [(b"0.09", 100), (b"0.1", 10), (b"1", 9), (b"0.01", 3)]
-    write(folder / "table.gz", b"".join(b"a ||| x ||| 1 1 %s 1 ||| 0-0 ||| 99 99 %d\n" % row for row in rows))
+    write(folder / "table.gz", b"".join(b"a ||| x ||| 1 1 %s 1 ||| 0-0 ||| 199 199 %d\n" % row for row in rows))
     done = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
                  "--reasons", folder / "why")  # fmt: skip
     assert done.code == 0

@@ -288,7 +288,7 @@ def test_search_limits_are_those_of_the_ini(write_ini):
         ("[drop-unknown]\n1\n", r"moses.ini:2: \[drop-unknown\] 1: .* not support"),
         ("[xml-input]\nexclusive\n", r"\[xml-input\] exclusive: .* not support"),
         ("[search-algorithm]\n3\n", r"\[search-algorithm\] 3 is not supported"),
-        ("[stack]\n0\n", "stack size"),
+        ("[stack]\n0\n", r"moses.ini:2: \[stack\] 0: .* not supported"),
         ("[beam-threshold]\nsmall\n", r"\[beam-threshold\]"),
     ],
 )
