@@ -1,4 +1,4 @@
-"""What score columns are worth to the decoder: six language pairs, tables with columns tuned again.
+"""Gain in BLEU by score columns: six language pairs, tables with columns tuned again.
 
 Decoders, forced decoding and models are those of `pruning_study.py`.  Each system is tuned by batch MIRA from default
 weights with three seeds, on the development set; where columns contain similarities, each tuning seed has the model of

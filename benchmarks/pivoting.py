@@ -1,4 +1,4 @@
-"""What tables through English are worth, and what similarities of their two halves add.
+"""BLEU of tables through English, and the gain by similarities of their two halves.
 
     de-cs, cs-de    Multi30k: German-English learnt from one half of the sentences, Czech-English from the other
     zh-es           Python's documentation: Chinese-English and Spanish-English, no English sentence in both

@@ -69,7 +69,7 @@ class StoredStudy:
     def put(self, run: str, arrays: Mapping[str, np.ndarray] | None = None, record: Any = None) -> None:
         """Store results of a run; other processes may write other runs at the same time."""
         self._arrays_path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self._arrays_path.with_suffix(".lock")):
+        with _locked(self._arrays_path.parent):
             all_arrays, records = self._current()
             if arrays is not None:
                 _write_arrays(self._arrays_path, {**all_arrays, run: dict(arrays)})
@@ -77,7 +77,9 @@ class StoredStudy:
                 lines = (
                     f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted({**records, run: record}.items())
                 )
-                self._records_path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+                text = "{\n" + ",\n".join(lines) + "\n}\n"
+                with _replaced(self._records_path) as new:
+                    new.write_text(text, "utf-8")
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,21 @@ class StoredRun:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-        os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file that takes the place of another when it is complete."""
+    new = path.with_name(f".{path.name}.new")
+    yield new
+    new.replace(path)
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Mapping[str, np.ndarray]]) -> None:
@@ -123,7 +135,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, Mapping[str, np.ndarray]]) ->
 
 def save_compactly(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays as `np.load` reads them, compressed by LZMA, without times."""
-    with zipfile.ZipFile(path, "w") as out:
+    with _replaced(path) as new, zipfile.ZipFile(new, "w") as out:
         for name, array in arrays.items():
             data = io.BytesIO()
             np.lib.format.write_array(data, array, allow_pickle=False)

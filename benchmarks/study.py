@@ -274,7 +274,7 @@ class Results:
 
 
 def _key(row: Mapping[str, Any]) -> str:
-    """What identifies a system."""
+    """Return the columns that identify a system, as a key."""
     return json.dumps({name: value for name, value in row.items() if name not in MEASURED}, sort_keys=True)
 
 

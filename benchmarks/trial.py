@@ -1,4 +1,4 @@
-"""What the studies of pruning and of columns share: models, systems, and a decoder whose pruned tables translate texts.
+"""Shared by the studies of pruning and of columns: models, systems, a decoder that translates with pruned tables.
 
 Tables are pruned in memory by the function that `phrasetool prune` uses, and translate the development set and the
 test sets with the weights of the full table.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _VERBOSE = "phrasetool.verbose"
-# What a command that was given `--config`, or found a configuration, tells with --verbose.
+# Key of the configuration file in the context, which --verbose reports.
 CONFIGURATION = "phrasetool.configuration"
 _SOURCES = {
     ParameterSource.DEFAULT: "default",
@@ -38,13 +38,13 @@ def is_verbose() -> bool:
 
 
 def tell_step(label: str, seconds: float) -> None:
-    """Say how long a step took, if that is wanted."""
+    """Report the duration of a step with --verbose."""
     if is_verbose():
         _tell(f"{label}: {seconds:.2f} s")
 
 
 def tell_settings(context: click.Context) -> None:
-    """Say what a command was asked for and what runs it; its time is said when its context closes."""
+    """Report options and versions of a command, and its duration when its context closes."""
     if context.meta.get(CONFIGURATION):
         _tell(f"configuration: {context.meta[CONFIGURATION]}")
     _tell(f"version: {version_signature()}")
@@ -119,7 +119,7 @@ _PARAMETERS = "__click_params__"
 _TITLE = "phrasetool_section"
 # Section of the options that have no title.
 _GENERAL = "General"
-# The range of valid numbers, which click appends to help texts: by itself, or behind the default.
+# The range of valid numbers, which click appends to help texts, alone or after the default.
 _RANGE = r"(?:[-\d.e]+<=?)?x(?:[<>]=?[-\d.e]+)?\]"
 _RANGES = re.compile(rf"  \[{_RANGE}|; {_RANGE}")
 _TYPE_NAMES = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X", " SHARE": " SHARE"}

@@ -124,7 +124,7 @@ def test_former_names_of_options_give_one_hint_each(tmp_path, monkeypatch):
     for text, hinted in (("iterations = 0", True), ("epochs = 0", False), ("[train.phrases]\nepochs = 0", False)):
         (tmp_path / "phrasetool.toml").write_text(f"[train]\n{text}\n")
         done = run_inside("train", "a")
-        assert "iterations is 0, expected at least 1" in done.err
+        assert "epochs is 0, expected at least 1" in done.err
         assert ("hint: phrasetool.toml: iterations of train is now called epochs" in done.err) == hinted
     (tmp_path / "phrasetool.toml").write_text("[train]\nmodel = 'masked-lm'\nunits = 3\n")
     assert "units is 3" in run_inside("train", "a").err

@@ -186,7 +186,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--epochs", "0"), 2, "iterations is 0, expected at least 1"),
+        (("--epochs", "0"), 2, "epochs is 0, expected at least 1"),
         (("--learning-rate", "-1"), 2, "learning_rate is -1.0, expected more than 0"),
         (("--learning-rate", "nan"), 2, "learning_rate is nan, expected a finite number"),
         (("--min-pair-count", "nan"), 2, "'nan' is not a finite number"),

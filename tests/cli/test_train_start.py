@@ -71,7 +71,7 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--architecture", "rae"), 2, "encoder is rae, but the autoencoder in"),
+        (("--architecture", "rae"), 2, "architecture is rae, but the autoencoder in"),
         (("--dimension", "48"), 2, "dimension is 48, but the autoencoder in"),
         (("--heads", "2"), 2, "heads is 2, but the autoencoder in"),
         (("--vectors", "centred"), 2, "autoencoders bring word vectors; leave out --vectors"),
@@ -110,7 +110,7 @@ def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp
 
 
 def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
-    pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
+    pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d a ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
     options = ("--architecture", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
     done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
     assert done.code == 1

@@ -16,7 +16,7 @@ from phrasetool.phrase_encoder.settings import TrainingSettings, preset
 from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.train.pair_files import min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
-from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations
+from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations, usage_error
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -152,7 +152,7 @@ def _train(
     try:
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise usage_error(error) from error
     run.ready([pairs, *(file for start in starts for file in start.files)])
     data, starts = with_known_words(_read(pairs, kept, watch, doubt), settings, starts)
     if chosen["batch_size"] is None:
@@ -231,7 +231,7 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
             try:
                 chosen.update(prescribed_settings(model, folder, chosen))
             except ValueError as error:
-                raise click.UsageError(str(error)) from error
+                raise usage_error(error) from error
     if chosen.get("transformation") == "identity" and not all(given[side]["vectors"] for side in _SIDES):
         raise click.UsageError("--transformation identity is for word vectors of one space; name them with "
                                "--source-vectors and --target-vectors")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -173,4 +174,20 @@ def settings_of(kind: type[Settings], values: Mapping[str, Any], **fixed: Any) -
     try:
         return kind.from_options(given_options(kind, values), **fixed)
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise usage_error(error) from error
+
+
+def usage_error(error: ValueError) -> click.UsageError:
+    """Return the error of a setting as one of the command that runs, whose option may have another name.
+
+    Args:
+        error: its message begins with the name of a setting.
+    """
+    setting = re.match(r"\w*", str(error))
+    name = setting[0] if setting else ""
+    context = click.get_current_context()
+    for parameter in context.command.get_params(context):
+        option = max(parameter.opts, key=len).removeprefix("--")
+        if parameter.name == name and option.replace("-", "_") != name:
+            return click.UsageError(option + str(error)[len(name) :])
+    return click.UsageError(str(error))

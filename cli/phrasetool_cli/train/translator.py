@@ -17,7 +17,14 @@ from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
-from phrasetool_cli.train.setting_options import Declaration, SettingsCommand, Shown, declarations, given_options
+from phrasetool_cli.train.setting_options import (
+    Declaration,
+    SettingsCommand,
+    Shown,
+    declarations,
+    given_options,
+    usage_error,
+)
 
 if TYPE_CHECKING:
     from phrasetool.phrases import FloatArray
@@ -137,7 +144,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
         settings = TranslatorSettings.from_options({**given_options(TranslatorSettings, values), **_of_losses(values)},
                                                seed=run.seed, loss=loss)  # fmt: skip
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        raise usage_error(error) from error
     place = run.ready(inputs.all)
     torch.set_num_threads(run.threads)
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
