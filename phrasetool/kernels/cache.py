@@ -2,6 +2,8 @@
 
 Numba trusts what it finds: a file that was cut off stops every command, and changed machine code is run.  Here each
 file has a checksum; one that does not fit counts as not there, so the kernel is compiled again and the file replaced.
+Numba also keeps what it compiled until the kernel's own file changes, although code of other kernels is compiled into
+it; here code counts as compiled from all that it calls.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import contextlib
 import io
 import zlib
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
+import numpy as np
 from numba.core import caching
 
 from phrasetool.kernels.processors import compiled_for, this_processor
@@ -40,6 +44,10 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Load compiled code, which is for this machine's processor."""
         return super().load_overload(signature, target_context) if compiled_for() == this_processor() else None
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        """What compiled code is found by."""
+        return super()._index_key(signature, codegen), _contents(self._py_func)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Save code compiled for this machine's processor; if it cannot be, the next process compiles it again."""
@@ -70,6 +78,40 @@ class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
         if not _is_whole(self._data_path(name)):
             raise OSError(f"{name}: damaged")
         return super()._load_data(name)
+
+
+def _contents(function: Any) -> int:
+    """A checksum of a function's code, of the constants that it uses, and of all kernels that it calls."""
+    parts: list[str] = []
+    seen = {function}
+    waiting = [function]
+    while waiting:
+        function = waiting.pop()
+        codes = [function.__code__]
+        for code in codes:
+            codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+            constants = [constant for constant in code.co_consts if not isinstance(constant, CodeType)]
+            parts.append(f"{function.__module__}.{code.co_qualname} {code.co_code.hex()} {constants} {code.co_names}")
+            for name in code.co_names:
+                value = function.__globals__.get(name)
+                called = getattr(value, "py_func", None)
+                if called is None:
+                    parts.append(f"{name} {_as_constant(value)}")
+                elif called not in seen:
+                    seen.add(called)
+                    waiting.append(called)
+    return zlib.crc32("\n".join(parts).encode())
+
+
+def _as_constant(value: Any) -> str:
+    """What numba compiles of a global name that is no kernel."""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {zlib.crc32(value.tobytes())}"
+    return (
+        repr(value) if isinstance(value, (bool, int, float, complex, str, bytes, tuple, np.generic, np.dtype)) else ""
+    )
 
 
 def _checksum(data: bytes) -> bytes:

@@ -25,7 +25,7 @@ from phrasetool.smt.decoder.hypotheses import (
     chains,
     cover,
     is_covered,
-    sort_by_total,
+    merge_sort,
     sorted_stack,
     state_span,
     with_room,
@@ -89,10 +89,21 @@ class Fringe(NamedTuple):
     taken: Int32Array
 
 
+class Scratch(NamedTuple):
+    """Room to sort hypotheses in: float64, int32 and float64, as many as a stack has hypotheses."""
+
+    totals: DoubleArray
+    other: Int32Array
+    other_totals: DoubleArray
+
+
 @inner_kernel
 def _before(heap: npt.NDArray[np.void], a: int, total: float, number: int) -> bool:
-    """Whether place `a` of the heap comes before a total and a number."""
-    return heap[a].total > total or (heap[a].total == total and heap[a].number < number)
+    """Whether place `a` of the heap comes before a total and a number.
+
+    Without branches, which a processor would guess wrong half of the time.
+    """
+    return (heap[a].total > total) | ((heap[a].total == total) & (heap[a].number < number))
 
 
 @inner_kernel
@@ -110,22 +121,24 @@ def push(heap: npt.NDArray[np.void], size: int, total: float, number: int) -> No
 
 @inner_kernel
 def pop(heap: npt.NDArray[np.void], size: int) -> int:
-    """Take the best number out of a heap of `size` places."""
+    """Take the best number out of a heap of `size` places.
+
+    What was last belongs near the leaves: the better children move up as far as there are any, and it goes where the
+    last of them was, or a little above.
+    """
     best = heap[0].number
     last = size - 1
-    total, number = heap[last].total, heap[last].number
     place = np.int64(0)
-    while True:
-        child = 2 * place + 1
-        if child >= last:
-            break
-        if child + 1 < last and _before(heap, child + 1, heap[child].total, heap[child].number):
-            child += 1
-        if not _before(heap, child, total, number):
-            break
+    child = np.int64(1)
+    while child + 1 < last:
+        child += np.int64(_before(heap, child + 1, heap[child].total, heap[child].number))
         heap[place].total, heap[place].number = heap[child].total, heap[child].number
         place = child
-    heap[place].total, heap[place].number = total, number
+        child = 2 * place + 1
+    if child < last:
+        heap[place].total, heap[place].number = heap[child].total, heap[child].number
+        place = child
+    push(heap, place, heap[last].total, heap[last].number)
     return np.int64(best)
 
 
@@ -159,14 +172,17 @@ def _larger_fringe(fringe: Fringe, made: int) -> Fringe:
     return larger
 
 
-@exact_kernel
-def _sort_by_jump(members: Int32Array, pool: npt.NDArray[np.void], start: int, search: Search) -> None:
+@borrowing_kernel
+def _sort_by_jump(
+    members: Int32Array, pool: npt.NDArray[np.void], start: int, search: Search, scratch: Scratch
+) -> None:
     """Sort hypotheses of one coverage, best total first, by their totals after the jump to `start`."""
-    totals = np.empty(len(members), np.float64)
-    for i in range(len(members)):
+    count = len(members)
+    totals = scratch.totals[:count]
+    for i in range(count):
         h = pool[members[i]]
         totals[i] = h.total - search.distortion_weight * abs(h.end + 1 - start)
-    members[:] = sort_by_total(members.copy(), totals)
+    merge_sort(members, totals, scratch.other, scratch.other_totals)
 
 
 @exact_kernel
@@ -184,40 +200,99 @@ def _add_edges(
     used: Int64Array,
 ) -> tuple[Int32Array, npt.NDArray[np.void]]:
     """Make the edges that lead on from a finished stack; used = (members, edges)."""
-    n = len(spans)
-    masks, gaps = np.empty(len(alive), np.uint64), np.empty(len(alive), np.int32)
+    count = len(alive)
+    masks, gaps = np.empty(count, np.uint64), np.empty(count, np.int32)
+    _list_coverages(alive, pool, masks, gaps)
+    firsts, following = chains(masks, gaps)
+    scratch = Scratch(np.empty(count, np.float64), np.empty(count, np.int32), np.empty(count, np.float64))
+    done = np.int64(0)
+    while done < len(firsts):
+        done, wanted_members, wanted_edges = _add_coverages(
+            done, firsts, following, alive, pool, stack, gaps, masks, spans, future, options, search, members, edges,
+            heads, used, scratch,
+        )  # fmt: skip
+        members, edges = with_room(members, used[0], wanted_members), with_room(edges, used[1], wanted_edges)
+    return members, edges
+
+
+@borrowing_kernel
+def _list_coverages(
+    alive: Int32Array, pool: npt.NDArray[np.void], masks: npt.NDArray[np.uint64], gaps: Int32Array
+) -> None:
     for i in range(len(alive)):
         masks[i], gaps[i] = pool[alive[i]].mask, pool[alive[i]].gap
-    firsts, following = chains(masks, gaps)
-    for head in firsts:
+
+
+@inner_kernel
+def _last_start(
+    head: int, following: Int32Array, alive: Int32Array, pool: npt.NDArray[np.void], gap: int, n: int, search: Search
+) -> tuple[int, int]:
+    """How many hypotheses the list from `head` on has, and the word behind the last at which a span after any of them
+    may start."""
+    size, furthest = np.int64(0), np.int64(NONE)
+    member = np.int64(head)
+    while member >= 0:
+        furthest = max(furthest, np.int64(pool[alive[member]].end))
+        size += 1
+        member = np.int64(following[member])
+    return size, min(n, max(furthest + 1, np.int64(gap)) + search.distortion_limit + 1)
+
+
+@borrowing_kernel
+def _add_coverages(
+    done: int,
+    firsts: Int32Array,
+    following: Int32Array,
+    alive: Int32Array,
+    pool: npt.NDArray[np.void],
+    stack: int,
+    gaps: Int32Array,
+    masks: npt.NDArray[np.uint64],
+    spans: Int32Array,
+    future: DoubleArray,
+    options: TranslationOptions,
+    search: Search,
+    members: Int32Array,
+    edges: npt.NDArray[np.void],
+    heads: Int32Array,
+    used: Int64Array,
+    scratch: Scratch,
+) -> tuple[int, int, int]:
+    """Make the edges that lead on from the hypotheses of one coverage after another, as long as there is room.
+
+    Args:
+        done: coverages before.
+        firsts, following: which hypotheses have one coverage, as `chains` returns them.
+
+    Returns:
+        Coverages done now, and the members and edges that the next may make.
+    """
+    n, longest = spans.shape
+    for number in range(done, len(firsts)):
+        head = firsts[number]
         gap, mask = np.int64(gaps[head]), masks[head]
-        size, furthest = 0, np.int64(NONE)
-        member = head
-        while member >= 0:
-            furthest = max(furthest, pool[alive[member]].end)
-            size += 1
-            member = following[member]
-        for start in range(int(gap), min(n, int(max(furthest + 1, gap)) + search.distortion_limit + 1)):
+        size, end = _last_start(head, following, alive, pool, gap, n, search)
+        wanted_members, wanted_edges = size * (end - gap), longest * (end - gap)
+        if used[0] + wanted_members > len(members) or used[1] + wanted_edges > len(edges):
+            return np.int64(number), wanted_members, wanted_edges
+        for start in range(gap, end):
             if is_covered(gap, mask, start):
                 continue
-            members = with_room(members, used[0], size)
             first = used[0]
-            member = head
+            member = np.int64(head)
             while member >= 0:
                 if abs(pool[alive[member]].end + 1 - start) <= search.distortion_limit:
                     members[used[0]] = alive[member]
                     used[0] += 1
-                member = following[member]
+                member = np.int64(following[member])
             if search.sorts_by_jump and used[0] > first + 1:
-                _sort_by_jump(members[first : used[0]], pool, start, search)
+                _sort_by_jump(members[first : used[0]], pool, start, search, scratch)
             if used[0] > first:
-                edges = _add_spans(
-                    first, stack, gap, mask, start, spans, future, options, search, edges, heads, used
-                )  # fmt: skip
-    return members, edges
+                _add_spans(first, stack, gap, mask, start, spans, future, options, search, edges, heads, used)
+    return np.int64(len(firsts)), np.int64(0), np.int64(0)
 
 
-@exact_kernel
+@inner_kernel
 def _add_spans(
     first: int,
     stack: int,
@@ -231,7 +306,7 @@ def _add_spans(
     edges: npt.NDArray[np.void],
     heads: Int32Array,
     used: Int64Array,
-) -> npt.NDArray[np.void]:
+) -> None:
     """Make the edges of the spans that begin at `start`, for the members from `first` on, of one coverage."""
     n, longest = spans.shape
     for end in range(start, min(start + longest, n)):
@@ -240,8 +315,6 @@ def _add_spans(
         source = spans[start, end - start]
         if source < 0 or options.first[source] == options.first[source + 1]:
             continue
-        if used[1] == len(edges):
-            edges = with_room(edges, used[1], 1)
         target = stack + end - start + 1
         e = edges[used[1]]
         e.gap, e.mask = cover(gap, mask, start, end)
@@ -253,7 +326,6 @@ def _add_spans(
         e.next = heads[target]
         heads[target] = used[1]
         used[1] += 1
-    return edges
 
 
 @inner_kernel

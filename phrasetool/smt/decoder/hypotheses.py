@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.hashing import mix
-from phrasetool.kernels.jit import exact_kernel, inner_kernel
-from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 
 NONE = -1
 # No phrase may end so far behind the first gap, whatever the distortion limit.
@@ -42,6 +42,10 @@ HYPOTHESIS = np.dtype(
 # and lexicalised reordering, the end with distortion, and the whole span with lexicalised reordering.
 NO_SPAN, SPAN_END, WHOLE_SPAN = range(3)
 _ONE = np.uint64(1)
+# Runs of so many are sorted by insertion.
+_SHORT_RUN = 8
+# Hypotheses of a stack are listed by age if the pool has not more records between them, a hypothesis.
+_FEW_BETWEEN = 8
 
 
 def longest_jump(distortion_limit: int) -> int:
@@ -141,30 +145,103 @@ def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: in
     return place
 
 
-@exact_kernel
-def sort_by_total(numbers: Int32Array, totals: npt.NDArray[np.float64]) -> Int32Array:
-    """Hypotheses, best total first, the older first on a tie: a merge sort, which compiles faster than `np.sort`."""
+@borrowing_kernel
+def merge_sort(numbers: Int32Array, totals: DoubleArray, other: Int32Array, other_totals: DoubleArray) -> None:
+    """Sort hypotheses, best total first, the older first on a tie.
+
+    Args:
+        numbers, totals: shape (N,), both sorted in place.
+        other, other_totals: shape (N,) at least, overwritten.
+    """
     count = len(numbers)
-    other, other_totals = np.empty(count, np.int32), np.empty(count, np.float64)
-    width = 1
+    # Short runs by insertion, then pairs of runs into ever longer ones, from one pair of arrays into the other.
+    for low in range(0, count, _SHORT_RUN):
+        for i in range(low + 1, min(low + _SHORT_RUN, count)):
+            number, total = numbers[i], totals[i]
+            place = i
+            while place > low and (
+                totals[place - 1] < total or (totals[place - 1] == total and numbers[place - 1] > number)
+            ):
+                numbers[place], totals[place] = numbers[place - 1], totals[place - 1]
+                place -= 1
+            numbers[place], totals[place] = number, total
+    width = _SHORT_RUN
+    there = False
     while width < count:
-        for low in range(0, count, 2 * width):
-            middle, high = min(low + width, count), min(low + 2 * width, count)
-            a, b = low, middle
-            for i in range(low, high):
-                first = b == high
-                if not first and a < middle:
-                    first = totals[a] > totals[b] or (totals[a] == totals[b] and numbers[a] < numbers[b])
-                if first:
-                    other[i], other_totals[i] = numbers[a], totals[a]
-                    a += 1
-                else:
-                    other[i], other_totals[i] = numbers[b], totals[b]
-                    b += 1
-        numbers, other = other, numbers
-        totals, other_totals = other_totals, totals
+        if there:
+            _merge_runs(other, other_totals, numbers, totals, count, width)
+        else:
+            _merge_runs(numbers, totals, other, other_totals, count, width)
+        there = not there
         width *= 2
-    return numbers
+    if there:
+        for i in range(count):
+            numbers[i], totals[i] = other[i], other_totals[i]
+
+
+@borrowing_kernel
+def _merge_runs(
+    numbers: Int32Array, totals: DoubleArray, other: Int32Array, other_totals: DoubleArray, count: int, width: int
+) -> None:
+    """Merge every two neighbouring sorted runs of `width` into one, in `other` and `other_totals`."""
+    for low in range(0, count, 2 * width):
+        middle, high = min(low + width, count), min(low + 2 * width, count)
+        a, b = low, middle
+        for place in range(low, high):
+            if b == high or (
+                a < middle and (totals[a] > totals[b] or (totals[a] == totals[b] and numbers[a] < numbers[b]))
+            ):
+                other[place], other_totals[place] = numbers[a], totals[a]
+                a += 1
+            else:
+                other[place], other_totals[place] = numbers[b], totals[b]
+                b += 1
+
+
+@borrowing_kernel
+def _number_range(slots: Int32Array) -> tuple[int, int]:
+    """The lowest and the highest number in some slots; (2**31, -1) if all are free."""
+    lowest, highest = np.int64(1 << 31), np.int64(NONE)
+    for number in slots:
+        if number >= 0:
+            lowest, highest = min(lowest, np.int64(number)), max(highest, np.int64(number))
+    return lowest, highest
+
+
+@borrowing_kernel
+def _list_by_age(slots: Int32Array, first: int, numbers: Int32Array, present: npt.NDArray[np.bool_]) -> None:
+    """Write the numbers in some slots, none below `first`, the lowest first."""
+    for number in slots:
+        if number >= 0:
+            present[number - first] = True
+    count = np.int64(0)
+    for place in range(len(present)):
+        if present[place]:
+            numbers[count] = first + place
+            count += 1
+
+
+@borrowing_kernel
+def _list_slots(slots: Int32Array, numbers: Int32Array) -> None:
+    """Write the numbers in some slots."""
+    count = np.int64(0)
+    for number in slots:
+        if number >= 0:
+            numbers[count] = number
+            count += 1
+
+
+@borrowing_kernel
+def _take_above(numbers: Int32Array, totals: DoubleArray, pool: npt.NDArray[np.void], lowest: float) -> int:
+    """Keep the hypotheses with a total above `lowest` (all if it is -inf), in their order, and write their totals;
+    returns how many."""
+    count = np.int64(0)
+    for number in numbers:
+        total = pool[number].total
+        if total > lowest or lowest == -np.inf:
+            numbers[count], totals[count] = number, total
+            count += 1
+    return count
 
 
 @exact_kernel
@@ -174,23 +251,24 @@ def sorted_stack(stacks: Stacks, pool: npt.NDArray[np.void], stack: int) -> Int3
     As in Moses, a stack that holds more than `size` hypotheses keeps the best `size` of those above the beam; one
     that does not, keeps all, even those that have fallen below the beam since they were added.
     """
-    slots = stacks.slots[stack]
-    numbers = np.empty(stacks.sizes[stack], np.int32)
-    totals = np.empty(len(numbers), np.float64)
-    size, count = stacks.size[0], 0
+    slots, size = stacks.slots[stack], stacks.size[0]
+    numbers, totals = np.empty(stacks.sizes[stack], np.int32), np.empty(stacks.sizes[stack], np.float64)
+    oldest, youngest = _number_range(slots)
+    if 0 <= youngest - oldest < _FEW_BETWEEN * len(numbers):
+        # Cube pruning adds the most promising hypotheses first: they are nearly sorted already.
+        _list_by_age(slots, oldest, numbers, np.zeros(youngest - oldest + 1, np.bool_))
+    else:
+        _list_slots(slots, numbers)
     lowest = stacks.best[stack] + stacks.beam[0] if len(numbers) > size else -np.inf
-    for slot in slots:
-        if slot >= 0 and (pool[slot].total > lowest or len(numbers) <= size):
-            numbers[count] = slot
-            totals[count] = pool[slot].total
-            count += 1
-    numbers = sort_by_total(numbers[:count], totals[:count])
+    count = _take_above(numbers, totals, pool, lowest)
+    numbers, totals = numbers[:count], totals[:count]
+    merge_sort(numbers, totals, np.empty(count, np.int32), np.empty(count, np.float64))
     if count <= size:
         return numbers
     end = size
     if stacks.keeps_ties[0]:
         # Twice the size is what a stack has room for before it is pruned again.
-        while end < min(count, 2 * size - 1) and pool[numbers[end]].total == pool[numbers[size - 1]].total:
+        while end < min(count, 2 * size - 1) and totals[end] == totals[size - 1]:
             end += 1
     return numbers[:end]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
-from phrasetool.phrases import DoubleArray, Int32Array
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.extension import (
     Search,
     chart_costs,
@@ -144,32 +144,75 @@ def stack_search(
     known_scores = np.empty(count, np.float64)
     known_states = np.empty(count, np.int32)
     pool = start_pool(1 << 12, stacks, search, future[0, n])
-    used = np.int64(1)
-    round_ = 0
+    # Records used of the pool, the next member of a chain, chains begun, and in the stack.
+    at = np.array([1, NONE, 0, 0])
     for stack in range(n):
         alive = sorted_stack(stacks, pool, stack)
         states = np.empty(len(alive), np.int32)
         for i in range(len(alive)):
             states[i] = pool[alive[i]].language_state
         firsts, following = chains(np.zeros(len(alive), np.uint64), states)
-        for member in firsts:
-            round_ += 1
-            while member >= 0:
-                # Each option of the sentence makes one record at most.
-                if used + count > len(pool):
-                    pool = with_room(pool, used, count)
-                # Each of them leads to a state, and the sentence end to another.
-                if lacks_room(automaton, 2 * count):
-                    return pool[:used], np.int32(LACKS_ROOM)
-                used = _expand(
-                    alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, round_,
-                    known_for, known_scores, known_states,
-                )  # fmt: skip
-                member = following[member]
-    return pool[:used], best_complete(stacks, pool, search.keep_arcs)
+        at[3] = 0
+        while not _expand_stack(
+            at, alive, firsts, following, pool, stack, spans, future, options, automaton, search, stacks, local,
+            known_for, known_scores, known_states,
+        ):  # fmt: skip
+            pool = with_room(pool, at[0], count)
+            if lacks_room(automaton, 2 * count):
+                return pool[: at[0]], np.int32(LACKS_ROOM)
+    return pool[: at[0]], best_complete(stacks, pool, search.keep_arcs)
 
 
 @borrowing_kernel
+def _expand_stack(
+    at: Int64Array,
+    alive: Int32Array,
+    firsts: Int32Array,
+    following: Int32Array,
+    pool: npt.NDArray[np.void],
+    stack: int,
+    spans: Int32Array,
+    future: DoubleArray,
+    options: TranslationOptions,
+    automaton: Automaton,
+    search: Search,
+    stacks: Stacks,
+    local: Int64Array,
+    known_for: Int32Array,
+    known_scores: DoubleArray,
+    known_states: Int32Array,
+) -> bool:
+    """Extend the hypotheses of a stack, chain by chain; False when there is no room to go on.
+
+    Args:
+        at: records used of the pool, the next member of the chain that was begun last or -1, chains begun of all
+            stacks, and of this one.
+        alive: the hypotheses.
+        firsts, following: which of them have equal language-model states, as `chains` returns them.
+    """
+    # Each option of the sentence makes one record at most.
+    count = len(known_for)
+    used, member = at[0], at[1]
+    while True:
+        if member < 0:
+            if at[3] == len(firsts):
+                at[0], at[1] = used, NONE
+                return True
+            member = np.int64(firsts[at[3]])
+            at[2] += 1
+            at[3] += 1
+        # Each of them leads to a state, and the sentence end to another.
+        if used + count > len(pool) or lacks_room(automaton, 2 * count):
+            at[0], at[1] = used, member
+            return False
+        used = _expand(
+            alive[member], pool, used, stack, spans, future, options, automaton, search, stacks, local, at[2],
+            known_for, known_scores, known_states,
+        )  # fmt: skip
+        member = np.int64(following[member])
+
+
+@inner_kernel
 def _expand(
     number: int,
     pool: npt.NDArray[np.void],
@@ -181,7 +224,7 @@ def _expand(
     automaton: Automaton,
     search: Search,
     stacks: Stacks,
-    local: npt.NDArray[np.int64],
+    local: Int64Array,
     round_: int,
     known_for: Int32Array,
     known_scores: DoubleArray,

@@ -1,4 +1,6 @@
 import importlib.util
+import os
+import sys
 
 import pytest
 
@@ -90,3 +92,31 @@ def test_code_for_other_processors_is_not_kept(folder):
         for _ in range(2):
             assert called(folder) == (42, 0, 1)
     assert {path.name: path.read_bytes() for path in (folder / "__pycache__").iterdir()} == files
+
+
+CALLING = "from called_kernels import FACTOR, inner\ndef double(x):\n    return inner(x) * FACTOR\n"
+CALLED = """
+from phrasetool.kernels.ahead import compile_by_numba
+FACTOR = {factor}
+def innermost(x):
+    return x + {added}
+innermost = compile_by_numba(innermost, {{"cache": True}})
+def inner(x):
+    return innermost(x)
+inner = compile_by_numba(inner, {{"cache": True}})
+"""
+
+
+def test_code_is_compiled_again_when_what_it_calls_has_changed(tmp_path, monkeypatch):
+    """Also where that is in another file: numba itself looks at the kernel's own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "kernel.py").write_text(CALLING)
+    expected = {(2, 0): 42, (2, 1): 44, (3, 1): 66}
+    for number, ((factor, added), value) in enumerate(expected.items()):
+        other = tmp_path / "called_kernels.py"
+        other.write_text(CALLED.format(factor=factor, added=added))
+        # Not the same size and second as before, by which Python tells its own compiled code.
+        os.utime(other, (number, number))
+        for compilations in (1, 0):
+            sys.modules.pop("called_kernels", None)
+            assert called(tmp_path) == (value, 1 - compilations, compilations)

@@ -113,6 +113,20 @@ def test_what_falls_below_the_beam_stays_in_a_stack_that_is_not_full(found, beam
     assert [float(pool[i]["total"]) for i in kept] == sorted(best.values(), reverse=True)
 
 
+@pytest.mark.parametrize("apart", [1, 7, 20])
+@given(st.integers(0, 300), st.integers(0, 10**6))
+def test_a_stack_is_sorted_by_total_and_then_by_age(apart, count, seed):
+    """Wherever in the pool its hypotheses are."""
+    totals = np.random.default_rng(seed).integers(0, 40, count).astype(np.float64)
+    pool, stacks = np.zeros(count * apart + 1, HYPOTHESIS), make_stacks(2, 1000, -np.inf)
+    for number, total in enumerate(totals):
+        record = pool[number * apart]
+        record["total"], record["language_state"] = total, number
+        add(stacks, pool, number * apart, 1, False)
+    expected = sorted(range(count), key=lambda number: (-totals[number], number))
+    assert [int(number) // apart for number in sorted_stack(stacks, pool, 1)] == expected
+
+
 def stack_of(totals, size, beam, keeps_ties):
     """The totals that a stack keeps of hypotheses that do not recombine."""
     pool, stacks, used = np.zeros(len(totals) + 1, HYPOTHESIS), make_stacks(2, size, beam, keeps_ties), 0
