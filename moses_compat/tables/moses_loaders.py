@@ -83,6 +83,10 @@ _PROPERTY = {
     "bad property": "the seventh field holds more than {{Key value}}",
     "unknown property": "a property that Moses does not know",
 }
+_BEYOND_TARGET = {
+    "alignment beyond the target": "an alignment point lies beyond the target, which is not checked; at one far beyond"
+    " it the decoder crashes",
+}
 _SCORE_COUNT = "another number of scores"
 _RETURNS = {"source comes back": "a source comes back after others: sort the table"}
 _BARS = {"token of bars": "a token of bars alone has no factor"}
@@ -109,6 +113,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             **_ZERO, **_INFINITE, **_LABEL, **_STRAY, **_BARS,
             "alignment beyond the phrase": "an alignment point lies beyond the phrase, which is not checked",
+            **_BEYOND_TARGET,
             "non-terminal of the target alone": "a non-terminal of the target alone is written as its label",
             "empty source": "lines with an empty source are left out",
             "bad sparse scores": "the sixth field is not a list of names and numbers",
@@ -120,7 +125,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "score is NaN": "a score is NaN",
             _SCORE_COUNT: "another number of scores, which is not checked: weights go to other columns",
         },
-        {**_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK},
+        {**_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK, **_BEYOND_TARGET},
     ),
     "processPhraseTableMin": (
         {

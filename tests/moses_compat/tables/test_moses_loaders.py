@@ -41,6 +41,7 @@ def test_a_table_everyone_takes(tmp_path):
         (b"a ||| d ||| 0.5 0.5 0.5 1", "yes yes but yes yes"),
         (b"a ||| d ||| 0.5 0.5 0.5 1 ||| 0:0", "no no but but but"),
         (b"a ||| d ||| 0.5 0.5 0.5 1 ||| 4-0", "but yes no yes yes"),
+        (b"a ||| d ||| 0.5 0.5 0.5 1 ||| 0-4", "but but no no yes"),
         (b"a ||| d ||| 0.5 0.5 0.5 1 ||| 0-0\r", "yes yes yes yes yes"),
         (b"a ||| d ||| 0.5 0.5 0.5 1\r", "yes yes but yes yes"),
         (b"a ||| d ||| 0.5 0.5 0.5 1 ||| 0-0 ||| 1 1 1\r", "yes yes yes yes yes"),
