@@ -1,9 +1,9 @@
 """The objectives beside each other: accuracy on held-out pairs over several seeds, and training speed.
 
-Pairs: of forced decoding, Multi30k German-English (the reference run's) and Tatoeba Chinese-English (made by our own
-engine, if no experiment has left them).  2,000 are held out, the same for all; each true target is ranked among 1,000
-held-out targets by the mean of both similarities.  A seed changes everything that training draws.  Everything else is
-what `phrasetool train` does by default with a loss.
+Pairs: of forced decoding, Multi30k German-English (the reference run's) and Tatoeba Chinese-English (the pruning
+study's, or made here).  2,000 are held out, the same for all; each true target is ranked among 1,000 held-out targets
+by the mean of both similarities.  A seed changes everything that training draws.  Everything else is what
+`phrasetool train` does by default with a loss.
 
 Speed: whole iterations of training (both languages, encoding included), and the loss alone with its gradient, for a
 batch of 512 pairs; all losses in turn, medians.
@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from experiments import folder as experiment_folder
 from measuring import COMMAND, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.training_pairs import read_training_pairs
@@ -45,10 +44,10 @@ def multi30k() -> Path:
 
 
 def tatoeba() -> Path:
-    """Forced pairs of Tatoeba: an experiment's, else made here."""
-    found = experiment_folder("tatoeba-zh-en") / "build" / "pairs.gz"
-    if found.is_file():
-        return found
+    """Forced pairs of Tatoeba: the pruning study's, else made here."""
+    studied = WORK / "experiments" / "tatoeba-zh-en" / "build" / "pairs.gz"
+    if studied.is_file():
+        return studied
     data, made = ROOT.parent / "shared" / "data" / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
     made.mkdir(parents=True, exist_ok=True)
     text = [str(data / "train.zh.gz"), str(data / "train.en.gz")]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 from columns_study import BRAE, FORCED, REFERENCE, RESULTS, SIMILAR, SMOOTHED, TENTH
-from study import DEFAULT_LOSS, Comparison, SentenceStatistics, studied
+from study import DEFAULT_LOSS, Comparison, SentenceStatistics, Study, studied, study
 from trial import DIMENSIONS
 
-from page_tables.kept_results import contests, facts, find, mark, markdown, pruning, results
-from page_tables.pruning import NUMBERS, change
+from page_tables.kept_results import markdown, results
+from page_tables.pruning import NUMBERS, change, title
 
 FOUR = f"{SMOOTHED}+{FORCED}"
 SIX = f"{FOUR}+{SIMILAR}"
-# Measured with the loss without its correction for frequency.
-ENCODER_PAIRS = ("enja-small", "multi30k-de-en", "tatoeba-zh-en")
-MEAN_MAX = tuple(f"{name}-mean-max" for name in ENCODER_PAIRS)
-_GERMAN = "pruning/multi30k-de-en"
+MEAN_MAX = "mean-max"
 
 
 class Columns(SentenceStatistics):
@@ -102,37 +98,21 @@ def dimensions() -> str:
     return markdown("model | BLEU | difference", rows)
 
 
-def full(name: str) -> dict[str, Any]:
-    """The row of the table that was not pruned."""
-    return pruning(name)["full"]["full"]
-
-
-def bleu(row: dict[str, Any]) -> str:
-    """BLEU, and whether it differs from that of the full table."""
-    return f"{row['bleu']:.2f}{mark(row['p'])}"
-
-
 def encoders() -> str:
-    """Pruning with the similarities of either encoder."""
-    wanted = [("semantic", "0.28"), ("semantic", "0.1"), ("semantic", ">= 0.7, words"),
-              ("count+semantic", "0.1"), ("composition+semantic*2+usage", "0.1")]  # fmt: skip
+    """Pruning with the similarities of either encoder, models of the first seed."""
     rows = []
-    for name in ENCODER_PAIRS:
-        both = [name, f"{name}-mean-max"]
-        cells = [str(facts(name)["name"]), " / ".join(f"{full(run)['bleu']:.2f}" for run in both)]
-        for method, rule in wanted:
-            shown = []
-            for run in both:
-                row = pruning(run)[method][rule]
-                share = f" ({row['share']:.0%})" if rule.startswith(">=") else ""
-                shown.append(bleu(row) + share)
-            cells.append(" / ".join(shown))
+    for pair in _both_encoders():
+        cells = [title(pair)]
+        for rule, wanted in (("threshold", 0.7), ("size", 0.28), ("size", 0.1)):
+            for loss in (DEFAULT_LOSS, MEAN_MAX):
+                cells.append(change(pair.compare(pair.rows("semantic", rule, wanted, loss)[:1], pair.full)))
         rows.append(cells)
-    head = (
-        "language pair | full | similarities alone, 28 % | 10 % | threshold 0.7 | count+semantic, 10 % | "
-        "comp.+sem.\\*2+usage, 10 %"
-    )
-    return markdown(head, rows)
+    head = "threshold 0.7: RAE | mean-max | 28 % kept: RAE | mean-max | 10 % kept: RAE | mean-max"
+    return markdown(f"language pair | {head}", rows)
+
+
+def _both_encoders() -> list[Study]:
+    return [study(name) for name in studied() if study(name).rows("semantic", wanted=0.1, loss=MEAN_MAX)]
 
 
 def ranking() -> str:
@@ -149,12 +129,6 @@ def ranking_mean(variant: str, size: str) -> float:
     """BLEU, the mean over the development sets."""
     sets = results("ranking_on_dev")["bleu of development sets"].values()
     return sum(found[variant][size] for found in sets) / len(sets)
-
-
-def _contested(names: Iterable[str], better: int) -> int:
-    """Comparisons at p < 0.05 in which the method with similarities is better (1) or worse (-1)."""
-    rows = [row for name in names for row in contests(name).values()]
-    return sum(row["p"] < 0.05 and row["difference"] * better > 0 for row in rows)
 
 
 def _gains(columns: str, loss: str) -> list[Comparison]:
@@ -193,11 +167,4 @@ VALUES = {
     "columns: pairs that gain beyond the four": lambda: _significant(_beyond()),
     "ranking without uses, 5 %": lambda: f"{ranking_mean('loss 0.3..1, similarity', '0.05'):.2f}",
     "ranking with uses, 5 %": lambda: f"{ranking_mean('loss 0.3..1, similarity, uses', '0.05'):.2f}",
-    "mean-max comparisons": lambda: f"{sum(len(contests(name)) for name in MEAN_MAX)}",
-    "mean-max comparisons won": lambda: NUMBERS[_contested(MEAN_MAX, 1)],
-    "mean-max comparisons lost": lambda: NUMBERS[_contested(MEAN_MAX, -1)],
-    "cost of the threshold, German": lambda: f"{-find(f'{_GERMAN}/semantic/>= 0.7, words/difference'):.1f}",
-    "mean-max cost of the threshold, German": lambda: (
-        f"{-find(f'{_GERMAN}-mean-max/semantic/>= 0.7, words/difference'):.1f}"
-    ),
 }  # fmt: skip
