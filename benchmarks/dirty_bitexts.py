@@ -212,7 +212,7 @@ def config_of(name: str, work: Path, kind: str, bitext: tuple[Path, Path], ini: 
     ]  # fmt: skip
     for test in tests:
         lines += [f"[data.tests.{test}]", f'source = "{there}/{test}.{source}"', f'target = "{there}/{test}.{target}"']
-    lines += ["[prune]", 'methods = ["count+semantic+usage"]']
+    lines += ["[prune]", 'methods = ["count+semantic+usage"]', "sizes = [0.1]"]
     path = work / f"{kind.replace(' ', '-')}.toml"
     _write(path, lines)
     return read_experiment_config(str(path))

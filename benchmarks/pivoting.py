@@ -294,7 +294,7 @@ def pruning_config(pair: Triangle, ini: Path, weights: str) -> ExperimentConfig:
     for section, part in (("dev", "dev"), *((f"tests.{test}", test) for test in pair.tests)):
         lines += [f"[data.{section}]"]
         lines += [f'source = "{pair.text(part, pair.source)}"', f'target = "{pair.text(part, pair.target)}"']
-    lines += ["[prune]", 'methods = ["count"]']
+    lines += ["[prune]", 'methods = ["count"]', "sizes = [0.1]"]
     path = folder / f"{weights}.toml"
     path.write_text("\n".join(lines) + "\n")
     return read_experiment_config(str(path))
