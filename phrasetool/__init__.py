@@ -22,6 +22,11 @@ __version__ = "0.1.0"
 # Name -> `module:name`.  `__init__.pyi` says the same to tools that read types.
 _LIBRARY = {
     "PhraseModel": "phrasetool.library.models:PhraseModel",
+    "Translator": "phrasetool.library.text_models:Translator",
+    "PairClassifier": "phrasetool.library.text_models:PairClassifier",
+    "Tagger": "phrasetool.library.text_models:Tagger",
+    "SyntaxEncoder": "phrasetool.library.text_models:SyntaxEncoder",
+    "Autoencoder": "phrasetool.library.text_models:Autoencoder",
     "load_model": "phrasetool.library.models:load_model",
     "train": "moses_compat.library.training:train",
     "read_table": "moses_compat.library.tables:read_table",

@@ -12,6 +12,11 @@ from phrasetool.errors import ModelError as ModelError
 from phrasetool.errors import PhraseToolError as PhraseToolError
 from phrasetool.library.models import PhraseModel as PhraseModel
 from phrasetool.library.models import load_model as load_model
+from phrasetool.library.text_models import Autoencoder as Autoencoder
+from phrasetool.library.text_models import PairClassifier as PairClassifier
+from phrasetool.library.text_models import SyntaxEncoder as SyntaxEncoder
+from phrasetool.library.text_models import Tagger as Tagger
+from phrasetool.library.text_models import Translator as Translator
 from phrasetool.smt.evaluation.metrics import evaluate as evaluate
 from phrasetool.watch import Watch as Watch
 

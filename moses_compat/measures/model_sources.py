@@ -10,7 +10,7 @@ from moses_compat.measures.similarities import ModelSimilarities, SimilaritySour
 from moses_compat.measures.similarity_requests import LikelihoodRequest
 from moses_compat.measures.translator_scores import NeuralScores
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_model, read_model_config
+from phrasetool.models.saved_model import load_saved_model, read_model_config
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
 from phrasetool.translator.settings import READINGS
 
@@ -60,7 +60,7 @@ def dimension_of_model(folder: str) -> int:
     Raises:
         ModelError: there is no model, or it is damaged.
     """
-    model = load_model(folder)
+    model = load_saved_model(folder)
     return model.dimension if isinstance(model, BilingualModel) else 0
 
 

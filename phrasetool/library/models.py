@@ -1,15 +1,17 @@
-"""A model of phrase pairs as people use it: phrases are strings, results are arrays."""
+"""Models as people use them, and that of phrase pairs: phrases are strings, results are arrays."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
+from phrasetool.models.families import FAMILIES
+from phrasetool.models.saved_model import SavedModel, load_saved_model
+from phrasetool.options import imported
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrases import FloatArray, Mask, Phrases
 
@@ -22,11 +24,43 @@ if TYPE_CHECKING:
 Side = Literal["source", "target"]
 
 
-class PhraseModel:
-    """A trained model of phrase pairs.  Not for use by two threads at once.
+Model = TypeVar("Model", bound=SavedModel)
+
+
+class LibraryModel(Generic[Model]):
+    """A trained model, as people use it.  Not for use by two threads at once.
 
     Args:
-        model: its parameters and words.
+        model: its parameters.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Load a model of this family.
+
+        Raises:
+            ModelError: there is none, it is damaged, or it is a model of another family.
+        """
+        return cls(cls._family().load(folder))
+
+    @classmethod
+    def _family(cls) -> type[Model]:
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """One line that identifies the model; it differs when a weight, a word or an option differs."""
+        return self.model.signature
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.signature}>"
+
+
+class PhraseModel(LibraryModel[BilingualModel]):
+    """A trained model of phrase pairs; see `phrasetool train`.
 
     Examples:
         >>> model = load_model(demo_model)
@@ -34,18 +68,14 @@ class PhraseModel:
         True
     """
 
-    def __init__(self, model: BilingualModel) -> None:
-        self.model = model
+    @classmethod
+    def _family(cls) -> type[BilingualModel]:
+        return BilingualModel
 
     @property
     def dimension(self) -> int:
         """n, the size of a phrase vector."""
         return self.model.dimension
-
-    @property
-    def signature(self) -> str:
-        """One line that says which model it is; it differs when a weight, a word or an option differs."""
-        return self.model.signature
 
     def __repr__(self) -> str:
         words = len(self.model.source_vocabulary), len(self.model.target_vocabulary)
@@ -147,17 +177,22 @@ class PhraseModel:
         return pd.DataFrame({"phrase": [texts[i] for i in order], "similarity": similarities[order]})
 
 
-def load_model(folder: str | os.PathLike[str]) -> PhraseModel:
-    """Load a model of phrase pairs.
+def load_model(folder: str | os.PathLike[str]) -> Any:
+    """Load a model of any family; `load` of its class does the same for one family, and its result is typed.
 
     Args:
         folder: what `phrasetool train` or `train` wrote.
 
+    Returns:
+        `PhraseModel`, `Translator`, `PairClassifier`, `Tagger`, `SyntaxEncoder` or `Autoencoder`, as the folder has it.
+
     Raises:
-        ModelError: there is none, it is damaged, or it is a model of something else.
+        ModelError: there is none, or it is damaged.
 
     Examples:
         >>> load_model(demo_model).dimension
         50
     """
-    return PhraseModel(BilingualModel.load(Path(folder)))
+    model = load_saved_model(folder)
+    public = FAMILIES[model.name].public
+    return imported(public)(model) if public else model

@@ -13,6 +13,7 @@ class ModelFamily:
         name: name in `config.json`.
         description: noun phrase with its article, for messages.
         model: `module:class` of its `SavedModel`; empty where other programs define the format of the folder.
+        public: `module:class` that people use it by from Python; empty where `model` is used.
         training: name of the kind of training, as in `phrasetool train KIND`.
         summary: summary of the training, for help.
     """
@@ -20,6 +21,7 @@ class ModelFamily:
     name: str
     description: str
     model: str
+    public: str
     training: str
     summary: str
 
@@ -27,31 +29,38 @@ class ModelFamily:
 # In the order of the help.
 _ALL = (
     ModelFamily(
-        "brae", "a model of phrase pairs", "phrasetool.phrase_encoder.model:BilingualModel",
+        "brae", "a model of phrase pairs",
+        "phrasetool.phrase_encoder.model:BilingualModel", "phrasetool.library.models:PhraseModel",
         "phrases", "Train encoders of phrases of two languages on phrase pairs.",
     ),
     ModelFamily(
-        "continuous", "a translator", "phrasetool.translator.model:TranslatorModel",
+        "continuous", "a translator",
+        "phrasetool.translator.model:TranslatorModel", "phrasetool.library.text_models:Translator",
         "translator", "Train a neural translator on a bitext or on phrase pairs.",
     ),
     ModelFamily(
-        "parallel", "a classifier of sentence pairs", "phrasetool.pair_classifier.model:PairClassifierModel",
+        "parallel", "a classifier of sentence pairs",
+        "phrasetool.pair_classifier.model:PairClassifierModel", "phrasetool.library.text_models:PairClassifier",
         "classifier", "Train a classifier of parallel sentence pairs.",
     ),
     ModelFamily(
-        "tagger", "a tagger", "phrasetool.tagger.model:TaggerModel",
+        "tagger", "a tagger",
+        "phrasetool.tagger.model:TaggerModel", "phrasetool.library.text_models:Tagger",
         "tagger", "Train a part-of-speech tagger on treebanks.",
     ),
     ModelFamily(
-        "syntax", "a syntactic encoder", "phrasetool.syntax.model:SyntaxModel",
+        "syntax", "a syntactic encoder",
+        "phrasetool.syntax.model:SyntaxModel", "phrasetool.library.text_models:SyntaxEncoder",
         "syntax", "Train a syntactic encoder on bitexts and a tagger.",
     ),
     ModelFamily(
-        "autoencoder", "an autoencoder of one language", "phrasetool.autoencoder.model:AutoencoderModel",
+        "autoencoder", "an autoencoder of one language",
+        "phrasetool.autoencoder.model:AutoencoderModel", "phrasetool.library.text_models:Autoencoder",
         "autoencoder", "Train an autoencoder of sentences on text.",
     ),
     ModelFamily(
-        "masked-lm", "a BERT", "",
+        "masked-lm", "a BERT",
+        "", "",
         "bert", "Train a BERT from scratch on text of one language or two.",
     ),
 )  # fmt: skip

@@ -118,7 +118,7 @@ class SavedModel(ABC):
         return _load(cls, path, config)
 
 
-def load_model(folder: str | os.PathLike[str]) -> SavedModel:
+def load_saved_model(folder: str | os.PathLike[str]) -> SavedModel:
     """Load the model saved in a folder, of any family.
 
     Raises:

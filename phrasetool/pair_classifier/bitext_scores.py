@@ -280,9 +280,9 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
     Raises:
         ModelError: there is none.
     """
-    from phrasetool.models.saved_model import load_model
+    from phrasetool.models.saved_model import load_saved_model
 
-    found: Any = load_model(folder)
+    found: Any = load_saved_model(folder)
     if not all(callable(getattr(found, name, None)) for name in ("encode", "classify")):
         raise ModelError(f"{folder}: no classifier of sentence pairs", remedy="train a classifier of sentence pairs")
     return pair_encoder_of(found, os.fspath(folder))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import phrasetool
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from tests.cli.test_train import pair_lines
 from tests.commands import run_inside, write
 
@@ -28,7 +28,7 @@ def test_evaluate_model(pairs, trained):
     assert outcome.code == 0
     assert "accuracy@1 of 100" in outcome.out.decode()
     found = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
-    assert found["signature"] == load_model(trained).signature
+    assert found["signature"] == load_saved_model(trained).signature
     assert found["pairs"] == 330
     assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
     assert found["auc_random_words"] > 0.9
@@ -40,7 +40,7 @@ def test_figures_are_those_of_ranking_by_hand(pairs, trained):
     found = json.loads(run_inside("evaluate-model", pairs, *options).out)
     lines = list(dict.fromkeys(tuple(line.split(" ||| ")[:2]) for line in pair_lines().decode().splitlines()))
     assert found["pairs"] == found["candidates"] == len(lines)
-    model = phrasetool.load_model(trained)
+    model = phrasetool.load_saved_model(trained)
     sources, targets = zip(*lines, strict=True)
     matrix = np.array([model.similarity([source] * len(targets), targets).mean(axis=1) for source in sources])
     ranks = []

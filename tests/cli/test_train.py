@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
 
 DIGITS = [f"{a}{b}" for a in "abcde" for b in "123456"]
@@ -42,7 +42,7 @@ def test_train_says_what_it_does(pairs, tmp_path):
     assert outcome.code == 0
     assert "training on cpu, loss in-batch, n=8" in outcome.err
     assert "train 2/2: reconstruction" in outcome.err
-    assert f"saved {load_model(tmp_path / 'm').signature}" in outcome.err
+    assert f"saved {load_saved_model(tmp_path / 'm').signature}" in outcome.err
 
 
 def test_a_seed_fixes_the_model(pairs, tmp_path):
@@ -50,7 +50,7 @@ def test_a_seed_fixes_the_model(pairs, tmp_path):
     for number, seed in enumerate(("1", "1", "2")):
         folder = tmp_path / str(number)
         assert run_inside("train", pairs, "-o", folder, "--seed", seed, *FAST).code == 0
-        names.append(load_model(folder).identity)
+        names.append(load_saved_model(folder).identity)
     assert names[0] == names[1] != names[2]
 
 
@@ -58,7 +58,7 @@ def test_threads_do_not_change_the_model(pairs, tmp_path):
     names = set()
     for threads in ("1", "2"):
         run_inside("train", pairs, "-o", tmp_path / threads, "--threads", threads, *FAST)
-        names.add(load_model(tmp_path / threads).identity)
+        names.add(load_saved_model(tmp_path / threads).identity)
     assert len(names) == 1
 
 
@@ -95,7 +95,7 @@ def test_what_word_vectors_start_from(pairs, tmp_path):
         outcome = run_inside("train", pairs, "-o", tmp_path / vectors, *options)
         assert outcome.code == 0
         assert ("start from known vectors" in outcome.err) == (vectors != "random")
-        made[vectors] = load_model(tmp_path / vectors).source.word_vectors[1:].astype(np.float64)
+        made[vectors] = load_saved_model(tmp_path / vectors).source.word_vectors[1:].astype(np.float64)
         assert json.loads((tmp_path / vectors / "config.json").read_text())["training"]["vectors"] == vectors
         assert np.sqrt((made[vectors] ** 2).mean()) == pytest.approx(0.3, rel=0.1)
     values = {name: np.linalg.svd(vectors, compute_uv=False) for name, vectors in made.items()}
@@ -123,7 +123,7 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
     assert run_outside(*options, "-o", tmp_path / "whole", "-q").code == 0
     histories = [(tmp_path / name / "training.jsonl").read_text().splitlines() for name in ("part", "whole")]
     assert histories[0] == histories[1]
-    assert load_model(tmp_path / "part").identity == load_model(tmp_path / "whole").identity
+    assert load_saved_model(tmp_path / "part").identity == load_saved_model(tmp_path / "whole").identity
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_neighbours(pairs, trained):
 
 def test_inspect_a_model(trained):
     text = run_inside("inspect", trained).out.decode()
-    assert load_model(trained).signature in text
+    assert load_saved_model(trained).signature in text
     assert "source words   30" in text
 
 

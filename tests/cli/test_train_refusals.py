@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from tests.cli.test_train import pair_lines
 from tests.commands import COMMAND, clean_environment, run_inside, write
 
@@ -68,7 +68,7 @@ def test_a_finished_model_is_replaced_by_one_that_is_finished(pairs, finished, t
     assert done.code == 1
     assert contents(folder) == before
     assert run_inside("train", pairs, "-o", folder, "--overwrite", "--seed", "2", *FAST).code == 0
-    assert load_model(folder).identity != load_model(finished).identity
+    assert load_saved_model(folder).identity != load_saved_model(finished).identity
 
 
 def test_an_interrupted_training_says_how_it_goes_on(stopped, pairs):

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.text_encoders.loading import find_text_encoder
 from tests.comparable_text import encoder_folder
 from tests.fuzz.target import Target, scratch
@@ -59,7 +59,7 @@ def _with_right_sums(files: Mapping[str, bytes]) -> bytes:
 
 
 def _run_model(data: bytes) -> None:
-    model = load_model(_written_folder(data))
+    model = load_saved_model(_written_folder(data))
     if hasattr(model, "scorer"):
         from tests.fuzz.tables import score_few
 
@@ -82,7 +82,7 @@ def _run_safetensors(data: bytes) -> None:
     weights.unlink(missing_ok=True)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / _CONFIG).write_bytes(_with_right_sums(files))
-    load_model(folder)
+    load_saved_model(folder)
 
 
 def _model_folder() -> Path:

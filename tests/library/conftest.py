@@ -5,6 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_inside
+from tests.neural_models import random_model
+from tests.parallel_models import random_parallel_model
+from tests.phrasetool.autoencoder.test_model import make
+from tests.phrasetool.tagger.test_model import tagger
+from tests.syntax_models import random_syntax_model
 
 CORPUS = Path(__file__).parents[2] / "cli/phrasetool_cli/demo"
 
@@ -32,4 +37,11 @@ def demo(tmp_path_factory):
     done("lm", train[1], "--order", "3", "-o", lm, "-q")
     done("moses-ini", "--table", table, "--reordering-table", reordering, "--lm", lm, "-o", engine / "moses.ini")
     done("train", table, "-o", folder / "model", "--min-pair-count", "2", "--epochs", "10", "-q")
+    # Models of sentences, which nobody trained: what examples show of them is their form.
+    models = {
+        "tagger": tagger(), "syntax": random_syntax_model(), "classifier": random_parallel_model(),
+        "autoencoder": make(), "translator": random_model([b"a"], [b"x"]),
+    }  # fmt: skip
+    for name, model in models.items():
+        model.save(folder / name)
     return folder

@@ -19,6 +19,8 @@ from tests.commands import clean_environment
 
 ROOT = Path(__file__).parents[2]
 
+SENTENCE_MODELS = ("tagger", "syntax", "classifier", "autoencoder", "translator")
+
 
 @pytest.fixture
 def at_work(demo, tmp_path, monkeypatch):
@@ -29,6 +31,7 @@ def at_work(demo, tmp_path, monkeypatch):
         Path(f"dev.{side}").write_text("".join(lines[:10]), "utf-8")
     return {
         "demo_model": str(demo / "model"), "demo_table": str(demo / "engine/phrase-table.gz"),
+        **{f"demo_{name}": str(demo / name) for name in SENTENCE_MODELS},
         "demo_ini": str(demo / "engine/moses.ini"), **{name: getattr(phrasetool, name) for name in _LIBRARY},
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ import phrasetool
 
 def use() -> None:
     """Types as a user sees them."""
-    model = phrasetool.load_model("model")
+    model = phrasetool.PhraseModel.load("model")
     similar: npt.NDArray[np.float32] = model.similarity(["a"], ["b"])
     trained: phrasetool.PhraseModel = phrasetool.train([("a", "b"), ("a", "c", 2.0)], "folder", dimension=8)
     pruned = phrasetool.prune("table", "small", threshold=0.7, model="model")
@@ -17,6 +17,12 @@ def use() -> None:
     entries: pd.DataFrame = pruned.entries
     translations: list[str] = phrasetool.decode(["a b"], "moses.ini")
     print(similar, trained, kept, entries, translations)
+    tags: list[list[str]] = phrasetool.Tagger.load("tagger").tag(["a b"], "en")
+    translated: list[str] = phrasetool.Translator.load("translator").translate(["a b"], beam=2)
+    parallel: npt.NDArray[np.float32] = phrasetool.PairClassifier.load("classifier").probability(["a"], ["b"])
+    vectors: npt.NDArray[np.float32] = phrasetool.SyntaxEncoder.load("syntax").encode(["a b"])
+    written: list[str] = phrasetool.Autoencoder.load("autoencoder").reconstruct(["a b"])
+    print(tags, translated, parallel, vectors, written, phrasetool.load_model("model"))
     phrasetool.prune("table")  # type: ignore[call-arg]
     phrasetool.decode(["a b"], 3)  # type: ignore[arg-type]
     phrasetool.nothing  # type: ignore[attr-defined]

@@ -134,14 +134,14 @@ def _show(lines: list[str], json_file: str | None) -> None:
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
     from phrasetool.autoencoder.model import AutoencoderModel
-    from phrasetool.models.saved_model import load_model
+    from phrasetool.models.saved_model import load_saved_model
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.syntax.model import SyntaxModel
     from phrasetool.tagger.model import TaggerModel
     from phrasetool.translator.model import TranslatorModel
 
-    model = load_model(path)
+    model = load_saved_model(path)
     if isinstance(model, TaggerModel | SyntaxModel):
         return _tagged(path, model)
     found: dict[str, Any] = {"kind": "model", "signature": model.signature}

@@ -73,7 +73,7 @@ def command(
     vectors are nearest to that of the sentence PHRASE by their cosine; the sentence itself is left out, and of equal
     ones all but the first.
     """
-    from phrasetool.models.saved_model import load_model
+    from phrasetool.models.saved_model import load_saved_model
     from phrasetool.phrase_encoder.model import BilingualModel
     from phrasetool.translator.model import TranslatorModel
 
@@ -87,7 +87,7 @@ def command(
         document(found)
         _show(shown, json_file)
         return
-    model = load_model(folder)
+    model = load_saved_model(folder)
     if isinstance(model, TranslatorModel):
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for models of phrase pairs; leave them out")

@@ -8,7 +8,7 @@ import pytest
 
 from moses_compat.library.training import train
 from phrasetool.errors import DataError, DeviceError, ModelError, PhraseToolError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.watch import Watch
 from tests.commands import run_inside, write
 
@@ -51,13 +51,13 @@ def test_a_list_a_file_and_the_command_make_one_model(tmp_path, options, flags):
     for name, pairs in ways.items():
         model = train(pairs, tmp_path / name, **OPTIONS, **options)
         assert files_of(tmp_path / name) == expected
-        assert model.signature == load_model(tmp_path / name).signature
+        assert model.signature == load_saved_model(tmp_path / name).signature
     assert len(expected[0]) > 0
 
 
 def test_the_model_is_the_one_that_was_saved(tmp_path):
     model = train(PAIRS, str(tmp_path / "m"), **OPTIONS)
-    saved = load_model(tmp_path / "m")
+    saved = load_saved_model(tmp_path / "m")
     for side, parameters in (("source", saved.source), ("target", saved.target)):
         held = getattr(model.model, side).arrays()
         for name, array in parameters.arrays().items():
@@ -124,9 +124,9 @@ def test_a_finished_model_is_replaced_only_on_request(tmp_path):
     first = train(PAIRS, tmp_path / "m", **OPTIONS)
     with pytest.raises(ModelError, match="there is a finished model already"):
         train(PAIRS, tmp_path / "m", **{**OPTIONS, "seed": 6})
-    assert load_model(tmp_path / "m").signature == first.signature
+    assert load_saved_model(tmp_path / "m").signature == first.signature
     second = train(PAIRS, tmp_path / "m", overwrite=True, **{**OPTIONS, "seed": 6})
-    assert load_model(tmp_path / "m").signature == second.signature != first.signature
+    assert load_saved_model(tmp_path / "m").signature == second.signature != first.signature
 
 
 def test_pairs_that_make_no_sense(tmp_path):

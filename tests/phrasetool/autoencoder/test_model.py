@@ -9,7 +9,7 @@ from phrasetool.autoencoder.inference import encode_texts
 from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.autoencoder.settings import ARCHITECTURES, TextArchitecture
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.phrases import Phrases
 from phrasetool.vocabulary import Vocabulary
@@ -34,7 +34,7 @@ def test_round_trip(name, tmp_path):
     model = make(name)
     model.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "text.vocab", "weights.safetensors"]
-    for again in (load_model(tmp_path), AutoencoderModel.load(tmp_path)):
+    for again in (load_saved_model(tmp_path), AutoencoderModel.load(tmp_path)):
         assert again.signature == model.signature
         assert again.architecture == model.architecture
         assert again.vocabulary.counts.tolist() == [9, 5, 4, 3, 2]
@@ -95,7 +95,7 @@ def test_damaged_weights_are_refused(folder, spoil, message):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "sha256": {}}))
     with pytest.raises(ModelError, match=message):
-        load_model(folder)
+        load_saved_model(folder)
 
 
 @pytest.mark.parametrize("architecture", [None, {}, {"name": "mean-max"}, "mean-max", {"depth": 4}])
@@ -103,4 +103,4 @@ def test_a_damaged_description_is_refused(folder, architecture):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architecture": architecture}))
     with pytest.raises(ModelError, match=r"config.json does not describe the architecture"):
-        load_model(folder)
+        load_saved_model(folder)

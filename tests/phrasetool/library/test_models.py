@@ -107,6 +107,6 @@ def test_a_phrase_that_is_too_long():
 def test_a_model_of_something_else_is_refused(tmp_path):
     make().save(tmp_path / "autoencoder")
     with pytest.raises(ModelError, match="this needs a model of phrase pairs"):
-        load_model(tmp_path / "autoencoder")
+        PhraseModel.load(tmp_path / "autoencoder")
     with pytest.raises(ModelError, match="no such model folder"):
         load_model(tmp_path / "nothing")

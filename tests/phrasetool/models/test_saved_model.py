@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.disk.staged_folder import staged
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.saved_model import load_model, model_identity
+from phrasetool.models.saved_model import load_saved_model, model_identity
 from phrasetool.phrase_encoder.kinds import MeanMax, Rae
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ def edit_weights(folder, change):
 
 def refused(folder, *names):
     with pytest.raises(ModelError) as error:
-        load_model(folder)
+        load_saved_model(folder)
     message = str(error.value)
     assert "\n" not in message
     assert message.startswith(str(folder))
@@ -49,7 +49,7 @@ def refused(folder, *names):
 
 
 def test_round_trip(any_model, any_model_folder):
-    model, again = any_model, load_model(str(any_model_folder))
+    model, again = any_model, load_saved_model(str(any_model_folder))
     assert again.weights().keys() == model.weights().keys()
     for name, array in model.weights().items():
         np.testing.assert_array_equal(again.weights()[name], array)
@@ -95,7 +95,7 @@ def test_saving_over_a_model_keeps_other_files(model, copy):
     (copy / "weights.safetensors").write_bytes(b"broken")
     model.save(copy)
     assert (copy / "training.jsonl").read_text() == "{}\n"
-    assert load_model(copy).identity == model.identity
+    assert load_saved_model(copy).identity == model.identity
 
 
 def test_missing_folder(tmp_path):
@@ -274,7 +274,7 @@ def test_a_save_that_dies_leaves_the_old_model(model, copy):
         (stage / "weights.safetensors").write_bytes(b"half")
         raise KeyboardInterrupt
     assert sorted(os.listdir(copy)) == ["config.json", "source.vocab", "target.vocab", "weights.safetensors"]
-    assert load_model(copy).identity == model.identity
+    assert load_saved_model(copy).identity == model.identity
 
 
 def test_a_first_save_that_dies_leaves_no_model(model, tmp_path):

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
 from phrasetool.training import checkpoint
 from phrasetool.training.run import CHECKPOINT, TrainingRun
@@ -53,7 +53,7 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
     assert resumed.identity == whole.identity
     assert (tmp_path / "parts" / "training.jsonl").read_bytes() == (tmp_path / "whole" / "training.jsonl").read_bytes()
     assert not (tmp_path / "parts" / "checkpoint.safetensors").exists()
-    assert load_model(tmp_path / "parts").identity == whole.identity
+    assert load_saved_model(tmp_path / "parts").identity == whole.identity
 
 
 @pytest.mark.parametrize(("patience", "left"), [(1, 0), (3, 0), (3, 1)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.settings import TrainingSettings
@@ -113,7 +113,7 @@ def test_one_iteration_of_every_loss_and_encoder_can_be_stored_and_scores(pairs,
     chosen = settings(loss, encoder, iterations=1)
     before = start_of(chosen)
     trained = train_model(pairs, chosen, lambda: before, TrainingRun(tmp_path))
-    loaded = load_model(tmp_path)
+    loaded = load_saved_model(tmp_path)
     assert loaded.identity == trained.identity
     assert loaded.kind == chosen.kind
     learning = set(before[0].arrays())

@@ -5,7 +5,7 @@ import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.fit import finding
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrases import Phrases
 from phrasetool.sentences import read_words
 from phrasetool.syntax.model import (
@@ -28,7 +28,7 @@ def test_it_comes_back_as_it_was_saved(tmp_path):
     again = SyntaxModel.load(tmp_path)
     assert (again.languages, again.targets, again.shape) == (model.languages, model.targets, model.shape)
     assert again.training == {"seed": 1}
-    assert again.signature == model.signature == load_model(tmp_path).signature
+    assert again.signature == model.signature == load_saved_model(tmp_path).signature
     assert np.array_equal(again.encode(LINES), model.encode(LINES))
     with pytest.raises(ModelError, match="a syntactic encoder; this needs a tagger"):
         TaggerModel.load(tmp_path)

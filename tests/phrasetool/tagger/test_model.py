@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import Phrases
 from phrasetool.tagger.data import UPOS, feature_rows, tagger_examples
@@ -29,7 +29,7 @@ def test_it_comes_back_as_it_was_saved(tmp_path):
     again = TaggerModel.load(tmp_path)
     assert (again.languages, again.tags, again.shape) == (model.languages, model.tags, model.shape)
     assert again.training == {"epochs": 1}
-    assert again.signature == model.signature == load_model(tmp_path).signature
+    assert again.signature == model.signature == load_saved_model(tmp_path).signature
     assert again.tag([["Haus", "im"], []], "de") == model.tag([["Haus", "im"], []], "de")
     with pytest.raises(ModelError, match="a tagger; this needs a classifier of sentence pairs"):
         PairClassifierModel.load(tmp_path)

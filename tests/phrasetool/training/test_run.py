@@ -1,7 +1,7 @@
 import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.training.run import CHECKPOINT, TrainingRun, check_model_folder
 
 
@@ -41,7 +41,7 @@ def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
     dead.mkdir()
     TrainingRun(tmp_path).save(model)
     assert not dead.exists()
-    assert load_model(tmp_path).identity == model.identity
+    assert load_saved_model(tmp_path).identity == model.identity
     assert not (tmp_path / CHECKPOINT).exists()
     TrainingRun(tmp_path).forget_checkpoint()
 

@@ -7,7 +7,7 @@ import torch
 
 from phrasetool.autoencoder.model import AutoencoderModel
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_model
+from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrases import Phrases
 from phrasetool.translator.decoding import translate
 from phrasetool.translator.model import TranslatorModel, new_target_vectors
@@ -30,7 +30,7 @@ def test_what_is_saved_comes_back(tmp_path, kind):
     model = neural_model(kind, loss="cosine")
     model.save(tmp_path)
     again = TranslatorModel.load(tmp_path)
-    assert isinstance(load_model(tmp_path), TranslatorModel)
+    assert isinstance(load_saved_model(tmp_path), TranslatorModel)
     assert (again.identity, again.signature, again.temperature) == (model.identity, model.signature, 0.3)
     assert again.signature.startswith(f"model:continuous-{model.identity}|loss:cosine|cell:")
     sources = Phrases.from_lists([[1, 2], [3]])
