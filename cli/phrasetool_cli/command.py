@@ -319,7 +319,11 @@ class LazyGroup(click.Group):
     def __init__(self, *arguments: Any, package: str, titled: Mapping[str, Mapping[str, str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.package, self.titled = package, titled
-        self.summaries = {name: summary for part in titled.values() for name, summary in part.items()}
+
+    @property
+    def summaries(self) -> dict[str, str]:
+        """Name of each command -> summary."""
+        return {name: summary for part in self.titled.values() for name, summary in part.items()}
 
     def list_commands(self, context: click.Context) -> list[str]:
         """All names, in the order of the help."""

@@ -9,12 +9,13 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
 from moses_compat.measures.similarity_requests import LikelihoodRequest
 from moses_compat.measures.translator_scores import NeuralScores
+from moses_compat.measures.windowed_scores import PairScores
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_saved_model, read_model_config
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
 from phrasetool.translator.settings import READINGS
 
-# Columns of a model of phrase pairs, and of a translator, a classifier or an encoder of syntax.
+# Columns of a model of phrase pairs, and of all others.
 _SIMILARITIES, _SCORES = 2, 1
 
 
@@ -70,9 +71,9 @@ def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -
     Raises:
         ModelError: there is no model.
     """
-    if gives_probabilities(folder) or is_syntax(folder):
-        return _SCORES * sources_of_model(folder, likelihood)
-    return _SIMILARITIES
+    if _kind(folder) == BilingualModel.name:
+        return _SIMILARITIES
+    return _SCORES * sources_of_model(folder, likelihood)
 
 
 def model_source(
@@ -106,6 +107,9 @@ def model_source(
         from phrasetool.syntax.model import SyntaxModel
 
         return SyntaxScores(SyntaxModel.load(check.folder), check, threads, folder)
+    other = load_saved_model(check.folder)
+    if other.column:
+        return PairScores(other, check, threads, folder)
     if device != CPU:
         check.watch.warn(
             f"{check.folder} encodes on {device}: similarities differ from those of a CPU in the last of six digits, "

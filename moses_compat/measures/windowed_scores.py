@@ -30,6 +30,7 @@ from phrasetool.pipeline import run
 
 if TYPE_CHECKING:
     from moses_compat.measures.score_parts import ScoreParts
+    from phrasetool.models.saved_model import SavedModel
 
 
 @dataclass(frozen=True)
@@ -385,3 +386,39 @@ class TextScores(WindowedScores):
         parser = TableParser(None, None, raw.scores, fingerprints=True)
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, TextPiece.of(block)
+
+
+class PairScores(TextScores):
+    """Scores of a model of any family that scores phrase pairs, see `SavedModel.score_pairs`; a similarity source whose
+    one column is their logarithm.
+
+    Args:
+        model: the model.
+        check, threads, folder: see `WindowedScores`.
+    """
+
+    def __init__(self, model: SavedModel, check: FitCheck | None, threads: int, folder: str | None) -> None:
+        super().__init__(check, threads, folder)
+        self.model = model
+
+    @property
+    def signature(self) -> str:
+        """See `WindowedScores`."""
+        return self.model.signature
+
+    @property
+    def column(self) -> str:
+        """See `WindowedScores`."""
+        return self.model.column
+
+    def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
+        """See `TextScores`: such a model has no words to compare with those of the table."""
+
+    def score(self, window: TextPiece) -> FloatArray:
+        """See `WindowedScores`."""
+        with self.one_thread(), np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.model.score_pairs(window.sources, window.targets)), np.float32)
+
+    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+        """See `WindowedScores`."""
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))

@@ -104,6 +104,10 @@ class AutoencoderModel(SavedModel):
             "dimension": self.dimension,
         }
 
+    def named_vocabularies(self) -> dict[str, Vocabulary]:
+        """See `SavedModel`."""
+        return {"text": self.vocabulary}
+
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""

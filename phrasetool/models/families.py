@@ -16,6 +16,11 @@ class ModelFamily:
         public: `module:class` that people use it by from Python; empty where `model` is used.
         training: name of the kind of training, as in `phrasetool train KIND`.
         summary: summary of the training, for help.
+        settings: `module:class` of the settings of the training, a `DeclaredSettings`; empty for a family with a
+            training command of its own.
+        train: `module:function` of the training, which is given the lines of each text, settings and a `TrainingRun`,
+            and returns the saved model; empty for the same.
+        texts: names of the texts that are learnt from, one sentence or phrase a line, as the help shows them.
     """
 
     name: str
@@ -24,6 +29,9 @@ class ModelFamily:
     public: str
     training: str
     summary: str
+    settings: str = ""
+    train: str = ""
+    texts: tuple[str, ...] = ()
 
 
 # In the order of the help.
@@ -66,5 +74,8 @@ _ALL = (
 )  # fmt: skip
 # Name -> family.
 FAMILIES = {family.name: family for family in _ALL}
-# Families whose models `SavedModel` loads, by name.
-SAVED = {name: family for name, family in FAMILIES.items() if family.model}
+
+
+def saved_families() -> dict[str, ModelFamily]:
+    """Families whose models `SavedModel` loads, by name."""
+    return {name: family for name, family in FAMILIES.items() if family.model}

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from phrasetool import __version__
 from phrasetool.disk.staged_folder import CONFIG, staged
 from phrasetool.errors import ModelError, reason
-from phrasetool.models.families import SAVED
+from phrasetool.models.families import FAMILIES, saved_families
 from phrasetool.options import imported
 from phrasetool.phrases import FloatArray
 from phrasetool.vocabulary import Vocabulary
@@ -40,9 +40,11 @@ class SavedModel(ABC):
         name: name of the family, see `phrasetool.models.families`.
         arrays: name -> array; a model that keeps its arrays elsewhere overrides `weights`.
         training: record of the training, kept in `config.json`.
+        column: what `score_pairs` gives, as signatures of tables call it; empty for a family that scores no pairs.
     """
 
     name: ClassVar[str]
+    column: ClassVar[str] = ""
     arrays: dict[str, npt.NDArray[Any]]
     training: dict[str, Any]
 
@@ -83,6 +85,40 @@ class SavedModel(ABC):
     def save_files(self, folder: Path) -> None:
         """Write the files that the model has in addition to configuration and weights, such as vocabularies."""
 
+    def facts(self) -> dict[str, Any]:
+        """Return what `phrasetool inspect` shows of the model, apart from its words and its training."""
+        return {**self.description(), "numbers": sum(array.size for array in self.arrays.values())}
+
+    def named_vocabularies(self) -> Mapping[str, Vocabulary]:
+        """Return the vocabularies by what their words are of, such as `source`."""
+        return {}
+
+    def score_pairs(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> FloatArray:
+        """Score phrase pairs, for a column of a phrase table; of families with a `column`.
+
+        Args:
+            sources, targets: N phrases each, words between spaces.
+
+        Returns:
+            float32, shape (N,), above 0 and at most 1; NaN where the model cannot score a pair.
+        """
+        raise NotImplementedError(f"{self.name} scores no pairs")
+
+    def evaluate(self, texts: Sequence[Sequence[bytes]]) -> Mapping[str, float]:
+        """Measure the model on held-out texts, for `phrasetool evaluate-model`.
+
+        Args:
+            texts: lines of each text, words between spaces.
+
+        Returns:
+            Name -> figure.
+
+        Raises:
+            ValueError: there are not as many texts as are needed, or they do not fit.
+            NotImplementedError: the family has no such evaluation.
+        """
+        raise NotImplementedError(f"{self.name} is not measured on texts")
+
     def config(self) -> dict[str, Any]:
         """Return the content of `config.json`, apart from versions and checksums."""
         return {"model": self.name, **self.description(), "training": self.training}
@@ -112,8 +148,8 @@ class SavedModel(ABC):
         path = Path(folder)
         config = read_model_config(path)
         if config["model"] != cls.name:
-            required = SAVED[cls.name].description
-            message = f"{path}: {SAVED[config['model']].description}; this needs {required}"
+            required = FAMILIES[cls.name].description
+            message = f"{path}: {FAMILIES[config['model']].description}; this needs {required}"
             raise ModelError(message, remedy=f"train {required}")
         return _load(cls, path, config)
 
@@ -126,7 +162,7 @@ def load_saved_model(folder: str | os.PathLike[str]) -> SavedModel:
     """
     path = Path(folder)
     config = read_model_config(path)
-    family: type[SavedModel] = imported(SAVED[config["model"]].model)
+    family: type[SavedModel] = imported(FAMILIES[config["model"]].model)
     return _load(family, path, config)
 
 
@@ -152,8 +188,9 @@ def read_model_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
     if not isinstance(config.get("training", {}), dict):
         raise ModelError(f"{path}: `training` is no object")
-    if not isinstance(config.get("model"), str) or config["model"] not in SAVED:
-        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(SAVED)}")
+    names = saved_families()
+    if not isinstance(config.get("model"), str) or config["model"] not in names:
+        raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(names)}")
     return config
 
 

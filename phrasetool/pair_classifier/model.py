@@ -204,6 +204,15 @@ class PairClassifierModel(SavedModel):
             "dimension": self.dimension,
         }
 
+    def facts(self) -> dict[str, Any]:
+        """See `SavedModel`."""
+        shape = {**asdict(self.architecture), "temperature": self.temperature, "thresholds": self.thresholds}
+        return {"architecture": shape, "numbers": sum(array.size for array in self.arrays.values())}
+
+    def named_vocabularies(self) -> dict[str, Vocabulary]:
+        """See `SavedModel`."""
+        return dict(zip(SIDES, self.vocabularies, strict=False))
+
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""

@@ -137,6 +137,14 @@ class BilingualModel(SavedModel):
             **({"calibration": self.calibration.as_dict()} if self.calibration else {}),
         }
 
+    def facts(self) -> dict[str, Any]:
+        """See `SavedModel`."""
+        return {"encoder": self.kind.name, "columns": list(self.columns)}
+
+    def named_vocabularies(self) -> dict[str, Vocabulary]:
+        """See `SavedModel`."""
+        return {"source": self.source_vocabulary, "target": self.target_vocabulary}
+
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight, a word, an option or the calibration differs."""

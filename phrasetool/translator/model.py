@@ -115,6 +115,15 @@ class TranslatorModel(SavedModel):
             "dimension": self.dimension,
         }
 
+    def facts(self) -> dict[str, Any]:
+        """See `SavedModel`."""
+        shape = {**asdict(self.architecture), "temperature": self.temperature}
+        return {"architecture": shape, "numbers": sum(array.size for array in self.arrays.values())}
+
+    def named_vocabularies(self) -> dict[str, Vocabulary]:
+        """See `SavedModel`."""
+        return {"source": self.source_vocabulary, "target": self.target_vocabulary}
+
     @property
     def identity(self) -> str:
         """Eight hexadecimal digits that differ when a weight or a word differs."""

@@ -40,7 +40,7 @@ def test_figures_are_those_of_ranking_by_hand(pairs, trained):
     found = json.loads(run_inside("evaluate-model", pairs, *options).out)
     lines = list(dict.fromkeys(tuple(line.split(" ||| ")[:2]) for line in pair_lines().decode().splitlines()))
     assert found["pairs"] == found["candidates"] == len(lines)
-    model = phrasetool.load_saved_model(trained)
+    model = phrasetool.load_model(trained)
     sources, targets = zip(*lines, strict=True)
     matrix = np.array([model.similarity([source] * len(targets), targets).mean(axis=1) for source in sources])
     ranks = []

@@ -4,7 +4,7 @@ from pathlib import Path
 import moses_compat
 import phrasetool
 from phrasetool.errors import DataError, ModelError, PhraseToolError
-from phrasetool.models.families import SAVED
+from phrasetool.models.families import saved_families
 from phrasetool_cli.messages import REMEDIES, with_remedy
 from tests.commands import run_inside, write
 
@@ -20,7 +20,7 @@ def named_in_the_core():
 
 
 def test_every_remedy_is_worded_and_used():
-    of_families = {f"train {family.description}" for family in SAVED.values()}
+    of_families = {f"train {family.description}" for family in saved_families().values()}
     assert {*named_in_the_core(), *of_families} == set(REMEDIES)
 
 

@@ -85,9 +85,44 @@ def command(
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return
+    if evaluate_texts(inputs, folder, document, json_file == "-"):
+        return
     evaluate_phrases(
         inputs, folder, max_length, limit, candidates, seed, force, quiet, document, json_file == "-"
     )  # fmt: skip
+
+
+def evaluate_texts(
+    inputs: tuple[str, ...], folder: str, document: Callable[[dict[str, Any]], None], silent: bool
+) -> bool:
+    """Measure a model of a family that measures itself, see `SavedModel.evaluate`; False if it does not.
+
+    Args:
+        inputs: held-out texts.
+        folder: of the model.
+        document: takes what was found, for `--json`.
+        silent: print nothing.
+
+    Raises:
+        PhraseToolError: the model or a text cannot be read, or the texts do not fit.
+    """
+    from moses_compat.corpora.texts import read_sentences
+    from phrasetool.models.saved_model import SavedModel, load_saved_model
+    from phrasetool.text_splitting import split_lines
+
+    model = load_saved_model(folder)
+    if type(model).evaluate is SavedModel.evaluate:
+        return False
+    try:
+        figures = model.evaluate([split_lines(read_sentences(path)) for path in inputs])
+    except ValueError as error:
+        raise DataError(inputs[0], str(error)) from error
+    document({"signature": model.signature, **figures})
+    if not silent:
+        click.echo(model.signature)
+        for name, value in figures.items():
+            click.echo(f"  {name:<24} {value:8.4f}")
+    return True
 
 
 # Words of a side.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,9 +17,6 @@ from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
     from moses_compat.jobs.tag_support import SupportReport
-    from phrasetool.syntax.model import SyntaxModel
-    from phrasetool.tagger.model import TaggerModel
-    from phrasetool.vocabulary import Vocabulary
 
 _RENAMED = {"--bitext": "--language-bitext"}
 _EXAMPLE = """\b
@@ -133,60 +130,26 @@ def _show(lines: list[str], json_file: str | None) -> None:
 
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
     """What a model is, for programs and for people."""
-    from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.models.saved_model import load_saved_model
-    from phrasetool.pair_classifier.model import PairClassifierModel
-    from phrasetool.phrase_encoder.model import BilingualModel
-    from phrasetool.syntax.model import SyntaxModel
-    from phrasetool.tagger.model import TaggerModel
-    from phrasetool.translator.model import TranslatorModel
 
     model = load_saved_model(path)
-    if isinstance(model, TaggerModel | SyntaxModel):
-        return _tagged(path, model)
-    found: dict[str, Any] = {"kind": "model", "signature": model.signature}
-    lines = [f"{path}: {model.signature}"]
-    if isinstance(model, BilingualModel):
-        found |= {"encoder": model.kind.name, "columns": list(model.columns)}
-        lines += [f"  encoder        {model.kind.name}", f"  columns        {', '.join(model.columns)}"]
-    if isinstance(model, TranslatorModel):
-        shape = {**asdict(model.architecture), "temperature": model.temperature}
-        found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
-        lines += [f"  {key:<14} {value}" for key, value in shape.items()]
-        lines.append(f"  numbers        {found['numbers']:,}")
-    if isinstance(model, PairClassifierModel):
-        shape = {**asdict(model.architecture), "temperature": model.temperature, "thresholds": model.thresholds}
-        found |= {"architecture": shape, "numbers": sum(array.size for array in model.arrays.values())}
-        lines += [f"  {key:<14} {value}" for key, value in shape.items()]
-        lines.append(f"  numbers        {found['numbers']:,}")
-    vocabularies: dict[str, Vocabulary] = {}
-    if isinstance(model, PairClassifierModel):
-        vocabularies = dict(zip(("source", "target"), model.vocabularies, strict=False))
-    elif isinstance(model, AutoencoderModel):
-        vocabularies = {"text": model.vocabulary}
-    elif isinstance(model, BilingualModel | TranslatorModel):
-        vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
+    facts, vocabularies = model.facts(), model.named_vocabularies()
+    lines = [f"{path}: {model.signature}", *(f"  {name:<14} {value}" for name, value in _fact_lines(facts))]
     for name, vocabulary in vocabularies.items():
         common = b" ".join(vocabulary.words[1:9]).decode("utf-8", "replace")
         lines.append(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")
-    lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
+    lines += [f"  {name:<20} {value}" for name, value in model.training.items()]
     words = {name: len(vocabulary) - 1 for name, vocabulary in vocabularies.items()}
-    return {**found, "words": words, "training": dict(model.training)}, lines
+    found = {"kind": "model", "signature": model.signature, **facts, **({"words": words} if words else {})}
+    return {**found, "training": dict(model.training)}, lines
 
 
-def _tagged(path: str, model: TaggerModel | SyntaxModel) -> tuple[dict[str, Any], list[str]]:
-    """The same of a tagger, or of an encoder of syntax."""
-    from phrasetool.tagger.model import TaggerModel
-
-    shape = asdict(model.shape)
-    numbers = sum(array.size for array in model.arrays.values())
-    if isinstance(model, TaggerModel):
-        own = {"languages": model.languages, "tags": model.tags}
-    else:
-        own = {"languages": model.languages, "targets": model.targets}
-    named = {name: ", ".join(values) for name, values in own.items()}
-    shown = {**named, **{name: size for name, size in shape.items() if name not in own}, "numbers": f"{numbers:,}"}
-    lines = [f"{path}: {model.signature}", *(f"  {key:<14} {value}" for key, value in shown.items())]
-    lines += [f"  {key:<20} {value}" for key, value in model.training.items()]
-    found = {"kind": "model", "signature": model.signature, **own}
-    return {**found, "shape": shape, "numbers": numbers, "training": dict(model.training)}, lines
+def _fact_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values, those of a part such as the architecture one by one."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from ((part, str(size)) for part, size in value.items() if part not in facts)
+        elif isinstance(value, list | tuple):
+            yield name, ", ".join(map(str, value))
+        else:
+            yield name, f"{value:,}" if name == "numbers" else str(value)

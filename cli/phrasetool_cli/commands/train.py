@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import click
@@ -12,7 +12,21 @@ from phrasetool.models.families import FAMILIES
 from phrasetool_cli.command import LazyGroup
 from phrasetool_cli.messages import hint
 
-KINDS = {family.training: family.summary for family in FAMILIES.values()}
+
+class _Kinds(Mapping[str, str]):
+    """Name of each kind of training -> summary, as the registry of families has them."""
+
+    def __getitem__(self, name: str) -> str:
+        return {family.training: family.summary for family in FAMILIES.values()}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (family.training for family in FAMILIES.values())
+
+    def __len__(self) -> int:
+        return len(FAMILIES)
+
+
+KINDS = _Kinds()
 # Names of kinds behind `--model`, which works for one more release.
 _FORMER = {name: family.training for name, family in FAMILIES.items() if name != family.training}
 _EXAMPLE = """\b
@@ -28,6 +42,15 @@ class _TrainGroup(LazyGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the kind, which comes first."""
         return super().parse_args(ctx, self._with_kind(args, ctx))
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import a command, or make that of a family that has none of its own."""
+        family = next((family for family in FAMILIES.values() if family.training == name), None)
+        if family is None or not family.train:
+            return super().get_command(context, name)
+        from phrasetool_cli.train.text_family import command_of
+
+        return command_of(family)
 
     def _with_kind(self, arguments: Sequence[str], context: click.Context) -> list[str]:
         names = list(arguments)

@@ -132,7 +132,8 @@ class RunOptions:
         def tell(model: SavedModel | TrainedBert) -> None:
             from phrasetool.training.checkpoint import LOG
 
-            log = [json.loads(line) for line in split_lines((self.folder / LOG).read_text("utf-8"))]
+            path = self.folder / LOG
+            log = [json.loads(line) for line in split_lines(path.read_text("utf-8"))] if path.exists() else []
             document({"model": str(self.folder), "signature": model.signature, "training": model.training, "log": log})
 
         with self._interruptible():

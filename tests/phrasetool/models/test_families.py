@@ -2,14 +2,14 @@ import importlib.util
 
 import pytest
 
-from phrasetool.models.families import FAMILIES, SAVED
+from phrasetool.models.families import FAMILIES, saved_families
 from phrasetool.models.saved_model import SavedModel
 from phrasetool.options import imported
 
 
-@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("name", saved_families())
 def test_a_family_names_the_class_of_its_models(name):
-    model = imported(SAVED[name].model)
+    model = imported(FAMILIES[name].model)
     assert issubclass(model, SavedModel)
     assert model.name == name
 
