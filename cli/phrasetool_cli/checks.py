@@ -17,7 +17,7 @@ def check_inputs(paths: Iterable[str | None]) -> None:
     Raises:
         DataError: which, and why.
     """
-    from moses_compat.files.names import STANDARD
+    from moses_compat.files.paths import STANDARD
     from moses_compat.files.streams import Input
 
     for path in paths:
@@ -72,8 +72,8 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
     Raises:
         PhraseToolError: two of the paths are one file, or a file cannot be made.
     """
-    from moses_compat.files.checks import check_writable
-    from moses_compat.files.names import model_of, same_file
+    from moses_compat.files.paths import model_of, same_file
+    from moses_compat.files.streams import check_writable
 
     given = [path for path in inputs if path is not None]
     named = [path for path in outputs if path is not None]

@@ -61,7 +61,7 @@ def chosen_encoder(given: dict[str, Any], table: str, inputs: bool = True) -> En
         if named:
             raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
         return None
-    from moses_compat.files.names import is_stream
+    from moses_compat.files.paths import is_stream
     from moses_compat.measures.similarity_requests import EncoderRequest
 
     if inputs and is_stream(table):

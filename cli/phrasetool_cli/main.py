@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from moses_compat.files import notices
+from moses_compat.files import paths
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool_cli.command import LazyGroup
@@ -150,8 +150,8 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in itertools.takewhile(lambda argument: argument not in COMMANDS, arguments)
     if not {"-q", "--quiet", "compile"}.intersection(arguments) and "PHRASETOOL_KERNELS" not in os.environ:
         kernels.announcements.append(_announce_compilation)
-    notices.listeners[:] = [_Warnings().say]
-    notices.read_pipes_once()
+    paths.listeners[:] = [_Warnings().say]
+    paths.read_pipes_once()
     try:
         watch_signals()
         try:
@@ -280,8 +280,8 @@ def _pipe_closed(error: _PipeClosedError, debug: bool) -> NoReturn:
     if not _reader_is_gone():
         _fail(_describe(error.__cause__ or error), 1, debug)
     _abandon_output()
-    if notices.abandoned:
-        lost = notices.abandoned[::-1]
+    if paths.abandoned:
+        lost = paths.abandoned[::-1]
         files = f"{', '.join(lost[:-1])} and {lost[-1]} were" if len(lost) > 1 else f"{lost[0]} was"
         _fail(f"standard output was closed by its reader, and {files} not written", 1, debug)
     sys.exit(0)

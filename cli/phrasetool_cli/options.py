@@ -252,7 +252,7 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
     Raises:
         click.UsageError: there is none, or it cannot.
     """
-    from moses_compat.files.names import is_stream
+    from moses_compat.files.paths import is_stream
 
     if resume and ("-" in (source, output) or is_stream(source) or is_stream(output)):
         raise click.UsageError("--resume keeps what is finished beside the output; expected files to read, and -o FILE")
@@ -288,7 +288,7 @@ def finished_work(
 def _forgetting(output: str) -> Iterator[None]:
     """Remove what an interrupted run kept of an output, once that is made anew."""
     from moses_compat.files.finished_work import forget_finished
-    from moses_compat.files.names import is_stream
+    from moses_compat.files.paths import is_stream
 
     yield
     if not is_stream(output):

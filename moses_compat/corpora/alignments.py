@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.numbers import write_integer
-from moses_compat.lines.positions import MAX_POSITION, point_fault, read_position
+from moses_compat.lines.numbers import MAX_POSITION, point_fault, read_position, write_integer
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, SPACE, is_blank
 from phrasetool.kernels.jit import exact_kernel

@@ -14,9 +14,9 @@ import numpy as np
 from moses_compat.corpora.alignments import read_alignments
 from moses_compat.corpora.texts import line_blocks, read_line_texts, read_texts, unescaped_words
 from moses_compat.corpora.training_pairs import read_training_pairs
-from moses_compat.files.names import STANDARD, display_name, same_file
+from moses_compat.files.paths import STANDARD, display_name, same_file
 from moses_compat.files.streams import Input
-from moses_compat.lines.tokens import shown, table_fault, text_fault
+from moses_compat.lines.words import shown, table_fault, text_fault
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray, Phrases
 from phrasetool.smt.aligning.alignments import Alignments

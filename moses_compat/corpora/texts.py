@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from moses_compat.files.names import display_name
-from moses_compat.files.notices import notice
+from moses_compat.files.paths import display_name, notice
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.corpora.texts import read_text_lines
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError
 from phrasetool.tagger.data import JOINT, UPOS, TaggedSentence

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import LARGEST_COUNT
 from phrasetool.errors import DataError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moses_compat.engine.printing import PLAIN, Printing, phrases_of, word_alignment
-from moses_compat.lines.tokens import check_listed
+from moses_compat.lines.words import check_listed
 from phrasetool.smt.decoder.translator import Translation, Translator
 
 

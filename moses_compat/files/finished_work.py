@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from moses_compat.files.names import scratch_place
+from moses_compat.files.paths import scratch_place
 from phrasetool import __version__
 from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.disk.scratch import scratch_file

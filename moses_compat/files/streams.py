@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -19,8 +20,8 @@ from typing import Any, BinaryIO, cast
 from isal import igzip, isal_zlib
 
 from moses_compat.files import kinds as table_kind
-from moses_compat.files import notices, packing
-from moses_compat.files.names import STANDARD, display_name, is_pipe
+from moses_compat.files import packing, paths
+from moses_compat.files.paths import STANDARD, display_name, is_pipe, is_stream
 from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
@@ -134,13 +135,13 @@ class Input:
 
     def _refuse_second_reading(self) -> None:
         """Before it is opened: to open a pipe to which nobody writes would wait for ever."""
-        if notices.read_pipes is None or self.path == STANDARD or not is_pipe(self.path):
+        if paths.read_pipes is None or self.path == STANDARD or not is_pipe(self.path):
             return
         status = os.stat(self.path)
         pipe = (status.st_dev, status.st_ino)
-        if pipe in notices.read_pipes:
+        if pipe in paths.read_pipes:
             raise DataError(self.name, "is a pipe, was read already and has to be read again; expected a file")
-        notices.read_pipes.add(pipe)
+        paths.read_pipes.add(pipe)
 
     def _unpacked(self, whole: Any) -> Any:
         if self.packing is packing.GZIP:
@@ -213,7 +214,7 @@ class Input:
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith(_BYTE_ORDER_MARK):
-            notices.notice(f"{self.name}: a byte order mark at its start was left out")
+            paths.notice(f"{self.name}: a byte order mark at its start was left out")
             return start[len(_BYTE_ORDER_MARK) :]
         if _is_utf_16(start[:_START_BYTES]):
             raise DataError(self.name, "is UTF-16 text; expected UTF-8 (iconv -f UTF-16 -t UTF-8 makes it)")
@@ -415,7 +416,7 @@ class Output:
                     raise self._failure(error) from error
             return
         if kind is not None and issubclass(kind, BrokenPipeError):
-            notices.abandoned.append(self.path)
+            paths.abandoned.append(self.path)
         try:
             if kind is None:
                 self._pack_waiting()
@@ -470,3 +471,29 @@ def open_bytes(path: str) -> BinaryIO:
         ModuleNotFoundError: the package that can read it is not installed.
     """
     return cast(BinaryIO, io.BufferedReader(_Unpacked(Input(path)), BUFFER_BYTES))
+
+
+def check_readable(path: str) -> None:
+    """Refuse what `Input` would; of a pipe nothing is taken.
+
+    Raises:
+        DataError: the file cannot be opened.
+    """
+    if not is_pipe(path):
+        Input(path).close()
+
+
+def check_writable(path: str) -> None:
+    """Refuse a name under which nothing could be written; nothing is left there, and pipes and devices are let pass.
+
+    Raises:
+        PhraseToolError: there is no such folder, it cannot be written to, or its disk is full.
+    """
+    if is_stream(path):
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise PhraseToolError(f"{path}: cannot write: there is no folder {os.path.dirname(path)}")
+    Output(path).discard()
+    if shutil.disk_usage(folder).free == 0:
+        raise PhraseToolError(f"{path}: cannot write: the disk is full")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from moses_compat.files.names import same_file
+from moses_compat.files.paths import same_file
 from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
 from moses_compat.ini.moses_ini import MosesIni
 from moses_compat.ini.version_1 import PLACES

@@ -14,25 +14,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from moses_compat.files.checks import check_readable
 from moses_compat.files.finished_work import FinishedWork, forget_finished, settings_of
-from moses_compat.files.names import is_stream
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.paths import is_stream
+from moses_compat.files.streams import Input, Output, check_readable
 from moses_compat.ini.editing import with_relative_paths, with_table_file
 from moses_compat.ini.lines import FeatureLine
 from moses_compat.ini.moses_ini import ENCODING, MosesIni
 from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, find_table
 from moses_compat.lines.insert_scores import (
-    DIRECT_COLUMN,
-    INVERSE_COLUMN,
     SOFTMAX,
     annotated_lines,
-    check_trained_scores,
     least_probability,
     scale_logarithms,
     scale_similarities,
 )
+from moses_compat.lines.scores import DIRECT_COLUMN, INVERSE_COLUMN, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
@@ -43,10 +40,9 @@ from moses_compat.measures.similarity_requests import EncoderRequest, Likelihood
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.measures.windowed_scores import WindowedScores
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
-from moses_compat.tables.finished_blocks import follow_blocks
+from moses_compat.tables.opening import check_plausible
 from moses_compat.tables.parser import LineScan
-from moses_compat.tables.plausible import check_plausible
-from moses_compat.tables.source_order import SourceLook, SourceOrder
+from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrase_encoder.model import CPU
@@ -136,7 +132,7 @@ def annotate_table(
     def work(item: tuple[RawBlock, list[Any]]) -> tuple[SourceLook | None, tuple[bytes, AnnotateCounts]]:
         raw, taken = item
         if forced:
-            check_trained_scores(source.name, raw.scores, raw.first_entry)
+            require_trained_scores(source.name, raw.scores, raw.first_entry + 1, "probabilities of forced decoding")
         reads = [reader((raw, part)) for reader, part in zip(readers, taken, strict=True)]
         text, counts = _annotated(reads, forced, smoothed, scale)
         return order.look(raw, reads[0].block), (output.encode(text), counts)

@@ -10,7 +10,7 @@ from typing import Any
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.engine.development_check import FORM, LEAST_COVERAGE
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import IniEdit
 from moses_compat.jobs.augmented_tables import (
@@ -23,10 +23,9 @@ from moses_compat.jobs.augmented_tables import (
     words_of,
     write_augmented,
 )
-from moses_compat.lines.tokens import table_fault
+from moses_compat.lines.words import table_fault
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
-from moses_compat.tables.sorted_copy import open_table
+from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, open_table
 from phrasetool.augment.augmenter import Augmenter, NewEntry
 from phrasetool.augment.evidence import EVIDENCE
 from phrasetool.augment.scripts import has_letter

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 
 from moses_compat.files.streams import Output
 from moses_compat.jobs.export_entries import PairEntry, PairFilter, read_pairs
-from moses_compat.lines.tokens import holds_white_space
+from moses_compat.lines.words import holds_white_space
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.sorted_copy import open_table
+from moses_compat.tables.opening import open_table
 from phrasetool.watch import NOBODY, Watch
 
 _Line = Callable[[PairEntry], tuple[str, str, float]]

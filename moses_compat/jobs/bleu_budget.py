@@ -14,7 +14,7 @@ from moses_compat.corpora.texts import read_sentences, surface_words
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.laboratory import Laboratory
 from moses_compat.engine.model import MosesModel, check_sides
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_ranking import Chosen
 from moses_compat.jobs.prune_request import PruneRequest

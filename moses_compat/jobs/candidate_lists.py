@@ -14,14 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from moses_compat.corpora.texts import read_text_lines
-from moses_compat.files.names import display_name, scratch_place
+from moses_compat.files.paths import display_name, scratch_place
 from moses_compat.files.streams import Output
 from moses_compat.jobs.export_entries import EntrySelector, SourceEntries, word_of
 from moses_compat.lines.counts import CountTally
-from moses_compat.lines.tokens import parts_lines
+from moses_compat.lines.words import parts_lines
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.sorted_copy import open_table
+from moses_compat.tables.opening import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.joined_texts import Texts, joined, lines_of
 from phrasetool.export.selection import Selector, as_phrases, most_frequent

@@ -9,8 +9,8 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, CountTally, CountUse
-from moses_compat.lines.phrase_text import phrase_text
-from moses_compat.lines.trained_scores import DIRECT, INVERSE, require_trained_scores
+from moses_compat.lines.scores import DIRECT_COLUMN, INVERSE_COLUMN, require_trained_scores
+from moses_compat.lines.words import phrase_text
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
@@ -71,7 +71,7 @@ class EntrySelector:
 
     def _columns(self, scores: int) -> tuple[int, ...]:
         require_trained_scores(self._name, scores, 1)
-        return (DIRECT,) if scores > DIRECT else ()
+        return (DIRECT_COLUMN,) if scores > DIRECT_COLUMN else ()
 
     def blocks(self) -> Iterator[SourceEntries]:
         """The entries, block by block.
@@ -181,7 +181,7 @@ def read_pairs(
 
     def columns(scores: int) -> tuple[int, ...]:
         require_trained_scores(source.name, scores, 1)
-        return (INVERSE, DIRECT) if scores > DIRECT else ()
+        return (INVERSE_COLUMN, DIRECT_COLUMN) if scores > DIRECT_COLUMN else ()
 
     reader = EntryReader(source, scan, similarities, columns=columns)
 

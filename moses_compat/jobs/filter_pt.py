@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.insert_scores import DIRECT_COLUMN, lines_with_fields, selected_lines
-from moses_compat.lines.scores import OK
+from moses_compat.lines.insert_scores import lines_with_fields, selected_lines
+from moses_compat.lines.scores import DIRECT_COLUMN, OK
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines

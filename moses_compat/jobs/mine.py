@@ -14,8 +14,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_compat.files.names import STANDARD, same_file
 from moses_compat.files.packing import without_ending
+from moses_compat.files.paths import STANDARD, same_file
 from moses_compat.files.streams import Input
 from phrasetool.bitext.approximate import Agreement, approximately_nearest
 from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining

@@ -12,15 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.pivot_lines import LegRequest, Orientations, PivotLines, read_leg
 from moses_compat.lines.counts import OF_SOURCE, OF_TARGET, CountUse
-from moses_compat.lines.trained_scores import TRAINED
+from moses_compat.lines.scores import TRAINED
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.plausible import REORDERING_TABLE
-from moses_compat.tables.sorted_copy import open_table
+from moses_compat.tables.opening import REORDERING_TABLE, open_table
 from phrasetool.errors import DataError
 from phrasetool.pipeline import run
 from phrasetool.pivot.batches import Middle, SourceBatch, batches

@@ -10,17 +10,24 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, CountTally, CountUse
+from moses_compat.lines.hashes import hash_pairs
 from moses_compat.lines.insert_scores import scale_similarities
-from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_numbers
-from moses_compat.lines.pair_hashes import HashArray, hash_pairs
-from moses_compat.lines.positions import MAX_POSITION, is_point, point_fault, read_position
+from moses_compat.lines.numbers import (
+    MAX_POSITION,
+    MAX_WIDTH,
+    is_point,
+    point_fault,
+    read_position,
+    write_integer,
+    write_numbers,
+)
+from moses_compat.lines.scores import TRAINED, require_trained_scores
 from moses_compat.lines.separators import content_end, find_separator, write_bars
-from moses_compat.lines.trained_scores import TRAINED, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.opening import REORDERING_TABLE, check_plausible
 from moses_compat.tables.parser import TableParser
-from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 from phrasetool.disk.disk_columns import DiskColumn
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF, MINUS, PIPE, SPACE, copy_bytes, is_blank, skip_blanks, token_end
@@ -41,6 +48,7 @@ from phrasetool.pivot.ways import (
     WayRules,
     WaySums,
 )
+from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import split_words
 
 

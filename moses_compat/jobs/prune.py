@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from moses_compat.files.finished_work import forget_finished
-from moses_compat.files.names import is_stream
+from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune_ranking import (
     Chosen,
@@ -34,16 +34,14 @@ from moses_compat.jobs.prune_ranking import (
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Counts, DecidedBlock, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.counts import CountUse
-from moses_compat.lines.pair_hashes import PairSet
+from moses_compat.lines.hashes import PairSet
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
 from moses_compat.measures.score_folders import finishing
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.finished_blocks import follow_blocks
+from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, sorted_copy
 from moses_compat.tables.orphans import OrphanCounts, remove_orphans
-from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
-from moses_compat.tables.sorted_copy import sorted_copy
-from moses_compat.tables.source_order import SourceLook, SourceOrder
+from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pruning.decision import Decision, OfSize, Rule

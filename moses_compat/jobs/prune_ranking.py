@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.files.names import is_stream, scratch_place
+from moses_compat.files.paths import is_stream, scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.sinks import Kept
@@ -25,10 +25,9 @@ from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan, raw_blocks
-from moses_compat.tables.finished_blocks import follow_blocks
 from moses_compat.tables.line_marks import LineMarks
 from moses_compat.tables.parser import scan_lines
-from moses_compat.tables.source_order import SourceLook, SourceOrder
+from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.disk.writable import check_space
 from phrasetool.errors import ModelError, PhraseToolError

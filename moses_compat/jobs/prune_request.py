@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moses_compat.files.finished_work import FinishedWork, described, settings_before, settings_of
-from moses_compat.files.names import STANDARD, scratch_place
 from moses_compat.files.packing import packing_for
+from moses_compat.files.paths import STANDARD, scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
 from moses_compat.measures.score_folders import parts_beside
 from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.sorted_copy import sorted_name
+from moses_compat.tables.opening import sorted_name
 from phrasetool.phrase_encoder.model import CPU
 from phrasetool.pruning.decision import is_paper_s, protects_frequent
 from phrasetool.pruning.measures import (

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Output
+from moses_compat.lines.hashes import hash_pairs
 from moses_compat.lines.insert_scores import selected_lines
-from moses_compat.lines.pair_hashes import HashArray, hash_pairs
 from moses_compat.measures.entry_reader import ReadBlock
 from moses_compat.tables.line_marks import LineMarks
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock, Mask
+from phrasetool.pruning.composition import HashArray
 from phrasetool.pruning.decision import Decision
 from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_rows
 from phrasetool.pruning.occurrence_counts import OccurrenceCounts

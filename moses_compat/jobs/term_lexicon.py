@@ -18,14 +18,14 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from moses_compat.corpora.texts import read_text_lines
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Output
 from moses_compat.jobs.export_entries import PairEntry, PairFilter, read_pairs
 from moses_compat.lines.counts import CountTally, CountUse
-from moses_compat.lines.tokens import parts_lines
+from moses_compat.lines.words import parts_lines
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.sorted_copy import open_table
+from moses_compat.tables.opening import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.terms import TermPair, best_terms, is_term, spread
 from phrasetool.text_splitting import single_spaced

@@ -12,7 +12,7 @@ from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel, check_sides
 from moses_compat.files.finished_work import FinishedWork
-from moses_compat.files.names import display_name
+from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.ini.editing import moved_to, with_weights
 from phrasetool import __version__

@@ -18,14 +18,10 @@ import numpy as np
 
 from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_integer, write_millionths, write_number
 from moses_compat.lines.separators import content_end, write_bars
-from moses_compat.lines.trained_scores import TRAINED
-from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
-# In the tables of Moses' training: p(f|e), its lexical weight, p(e|f), its lexical weight.
-INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 SCALES = ("exp", "probability", "raw")
 # The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
 SOFTMAX = "softmax"
@@ -37,26 +33,6 @@ _WIDTH = max(10, 1 + MAX_WIDTH)
 # ` |||`, and a space, 19 digits and a point for each number of a field that is added.
 _SEPARATOR_WIDTH = 4
 _NUMBER_WIDTH = 21
-
-
-def check_trained_scores(name: str, scores: int, first_entry: int) -> None:
-    """Refuse a block without the scores that probabilities of forced decoding are smoothed towards.
-
-    Args:
-        name: the table, as messages call it.
-        scores: of its entries; -1 where there is none.
-        first_entry: the number of the block's first entry, from 0.
-
-    Raises:
-        DataError: there are too few.
-    """
-    if 0 <= scores < TRAINED:
-        raise DataError(
-            name,
-            f"the entries have {scores} scores; for probabilities of forced decoding they need the {TRAINED} "
-            "that Moses' training writes",
-            first_entry + 1,
-        )
 
 
 def scale_similarities(similarities: FloatArray, scale: str) -> DoubleArray:

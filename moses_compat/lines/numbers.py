@@ -1,16 +1,23 @@
-"""Numbers written: whole ones, with six decimals, and as C++ streams write them by default.
+"""Numbers in lines: positions of alignment points are read; integers, decimals and `%g` are written.
 
-The last is `%g`: six significant digits, rounded exactly as the C library does.
+Decimals have up to six places.  `%g`, as C++ streams write numbers by default, has six significant digits, rounded
+exactly as the C library rounds them.
 """
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.bytes import MINUS, PLUS, POINT, SPACE, ZERO
+from phrasetool.kernels.bytes import MINUS, NINE, PLUS, POINT, SPACE, ZERO
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray
+
+# The largest position that is read, so that a point fits into 32 bits.
+MAX_POSITION = 32767
+_POINT = re.compile(rb"[0-9]+-[0-9]+")
 
 # The longest text of a number: -1.23457e-308.
 MAX_WIDTH = 14
@@ -27,6 +34,31 @@ _SCALED_FROM = 200
 _SCALE = 512
 # The last power of ten that is a double; beyond its inverse no double lies halfway between two numbers of six digits.
 _EXACT = 22
+
+
+def is_point(token: bytes) -> bool:
+    """Whether a token is an alignment point that can be read."""
+    positions = token.split(b"-") if _POINT.fullmatch(token) else []
+    return bool(positions) and all(int(position) <= MAX_POSITION for position in positions)
+
+
+def point_fault(token: bytes) -> str:
+    """Return why a token is no alignment point that can be read: it is none, or a position is beyond the limit."""
+    found = token[:40].decode("utf-8", "replace")
+    if _POINT.fullmatch(token):
+        longest = f"{MAX_POSITION:,}, the largest that is read: sentences have at most {MAX_POSITION + 1:,} words"
+        return f"the point {found} has a position beyond {longest}"
+    return f"expected alignment points like 0-0 1-2, found {found!r}"
+
+
+@borrowing_kernel
+def read_position(text: ByteArray, i: int, end: int) -> tuple[int, int]:
+    """The number at text[i:end], -1 if there is none, and where it ends."""
+    value = -1
+    while i < end and ZERO <= text[i] <= NINE:
+        value = min(max(value, 0) * 10 + int(text[i]) - int(ZERO), MAX_POSITION + 1)
+        i += 1
+    return value, i
 
 
 def _powers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

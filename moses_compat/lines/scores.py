@@ -1,13 +1,18 @@
-"""The score field of a line: how many scores it has, whether they are numbers, where the last one ends."""
+"""The score field of a line: the number of scores, their values, and their logarithms.
+
+Tables of Moses' training begin with four scores: p(f|e) lex(f|e) p(e|f) lex(e|f).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import MINUS, NINE, PIPE, PLUS, POINT, ZERO, is_blank, skip_blanks, token_end
 from phrasetool.kernels.jit import borrowing_kernel, inner_kernel
-from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
+from phrasetool.smt.decoder.features import LOWEST_SCORE
 
 _LOWER = np.uint8(32)
 _A = np.uint8(ord("a"))
@@ -18,6 +23,9 @@ _N = np.uint8(ord("n"))
 _NINE = np.uint8(9)
 
 OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN = range(5)
+# Scores that Moses' training writes, and the columns of p(f|e) and p(e|f) among them.
+TRAINED = 4
+INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 
 
 @borrowing_kernel
@@ -181,3 +189,47 @@ def read_columns(
                 values[line, w] = read_number(text, first, i)
         count += 1
         i = skip_blanks(text, i, end)
+
+
+def require_trained_scores(name: str, scores: int, line: int, purpose: str | None = None) -> None:
+    """Check that a table has the scores of Moses' training.
+
+    Args:
+        name: the table, as messages call it.
+        scores: of its entries; -1 if the table has no entry.
+        line: line number of an entry, from 1.
+        purpose: what needs the scores, for the message.
+
+    Raises:
+        DataError: there are too few.
+    """
+    if not 0 <= scores < TRAINED:
+        return
+    expected = f"expected the {TRAINED} of Moses' training"
+    if purpose:
+        expected = f"for {purpose} they need the {TRAINED} that Moses' training writes"
+    raise DataError(name, f"the entries have {scores} scores{';' if purpose else ','} {expected}", line)
+
+
+def log_scores(name: str, values: DoubleArray, entries: Int64Array) -> FloatArray:
+    """The scores of N entries as a model sees them, by Moses' TransformScore and FloorScore.
+
+    Args:
+        name: the table, as messages call it.
+        values: float64, shape (N, C), as written.
+        entries: int64, shape (N,), 0-based numbers of the entries in the table.
+
+    Returns:
+        float32, shape (N, C), natural logarithms, at least -100.
+
+    Raises:
+        DataError: a score is negative or infinite.
+    """
+    for wrong, message in (
+        (values < 0, "a score is negative; Moses takes its logarithm"),
+        (values > np.finfo(np.float32).max, "a score is infinite"),
+    ):
+        if wrong.any():
+            raise DataError(name, message, int(entries[np.flatnonzero(wrong.any(axis=1))[0]]) + 1)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(values.astype(np.float32)), np.float32(LOWEST_SCORE))

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.pair_hashes import HashArray
-from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.hashes import KeyedSums, side_keys
 from moses_compat.lines.scores import OK
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
 from moses_compat.measures.similarity_requests import EncoderRequest
@@ -23,6 +22,7 @@ from moses_compat.tables.parser import LineScan
 from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
+from phrasetool.pruning.composition import HashArray
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_similarities
 from phrasetool.text_encoders.text_encoder import SIDES

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.corpora.corpus_index import read_indexes
-from moses_compat.files.names import STANDARD
+from moses_compat.files.paths import STANDARD
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, CountUse
-from moses_compat.lines.insert_scores import DIRECT_COLUMN, INVERSE_COLUMN, check_trained_scores
-from moses_compat.lines.log_scores import log_scores
-from moses_compat.lines.word_hashes import hash_words
+from moses_compat.lines.hashes import hash_words
+from moses_compat.lines.scores import DIRECT_COLUMN, INVERSE_COLUMN, log_scores, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.model_weights import TableWeights
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
@@ -23,8 +22,7 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
-from moses_compat.tables.finished_blocks import follow_blocks
-from moses_compat.tables.source_order import SourceLook, SourceOrder
+from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
 from phrasetool.phrase_probabilities import forced_probabilities
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
@@ -408,7 +406,7 @@ class _BlockMeasurer:
                 raw.first_entry + 1,
             )
         if self._request.forced_probabilities:
-            check_trained_scores(self._name, raw.scores, raw.first_entry)
+            require_trained_scores(self._name, raw.scores, raw.first_entry + 1, "probabilities of forced decoding")
 
     def _by_scores(self, read: ReadBlock, rows: Int64Array) -> Columns:
         """What the score and count fields say, and the pairs of forced decoding.

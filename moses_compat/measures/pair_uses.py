@@ -14,8 +14,7 @@ import numpy as np
 from moses_compat.corpora.training_pairs import check_counts, pair_fields
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountTally
-from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
-from moses_compat.lines.phrase_totals import KeyedSums
+from moses_compat.lines.hashes import KeyedSums, as_key, hash_field
 from moses_compat.lines.separators import line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
@@ -24,6 +23,7 @@ from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import NO_KEY
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
+from phrasetool.pruning.composition import HashArray
 
 _BLOCK_BYTES = 1 << 22
 _PAIR, _SOURCE, _TARGET = range(3)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from moses_compat.files.names import scratch_place
+from moses_compat.files.paths import scratch_place
 
 _LONGEST = 230
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, block_counts, describe_missing
-from moses_compat.lines.pair_hashes import HashArray
-from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.hashes import KeyedSums, side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import FEW_LINES
@@ -25,6 +24,7 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.interning import NO_KEY
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
+from phrasetool.pruning.composition import HashArray
 from phrasetool.smt.extraction.smoothing import (
     COUNT_LIMIT,
     JointCounts,

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.pair_hashes import HashArray
-from moses_compat.lines.phrase_text import phrase_text
-from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.hashes import KeyedSums, side_keys
+from moses_compat.lines.words import phrase_text
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.models.fit import has_letter
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
+from phrasetool.pruning.composition import HashArray
 from phrasetool.text_encoders.vector_store import StoredPhrases
 from phrasetool.text_splitting import split_words
 from phrasetool.watch import NOBODY, Watch

@@ -30,7 +30,7 @@ from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
 from moses_compat.tables.inspect import Oddity
 from moses_compat.tables.moses_loaders import objections_of
-from moses_compat.tables.returning_sources import read_prefixes
+from moses_compat.tables.source_order import read_prefixes
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
 

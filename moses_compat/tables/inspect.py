@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.kinds import HEAD_BYTES, guess
-from moses_compat.files.names import is_stream
+from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.lines import oddities as odd
 from moses_compat.lines.scores import FEW_FIELDS, IS_NAN, NOT_A_NUMBER, WRONG_COUNT
 from moses_compat.tables.blocks import BLOCK_BYTES, Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
-from moses_compat.tables.returning_sources import SourceGroups, read_prefixes
+from moses_compat.tables.source_order import SourceGroups, read_prefixes
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import split_lines, split_words

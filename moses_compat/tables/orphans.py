@@ -11,14 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.files.streams import Input, Output
+from moses_compat.lines.hashes import PairSet, hash_pairs, read_pair_hashes
 from moses_compat.lines.insert_scores import selected_lines
-from moses_compat.lines.pair_hashes import HashArray, PairSet, hash_pairs, read_pair_hashes
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF
 from phrasetool.phrases import Int64Array, Mask
 from phrasetool.pipeline import run
+from phrasetool.pruning.composition import HashArray
 
 
 @dataclass

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import DAMAGED, number_array, numbers_of, parquet_file, text_array
-from moses_compat.files.names import STANDARD, is_pipe
+from moses_compat.files.paths import STANDARD, is_pipe
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.columns import (
     COUNTS,
@@ -41,7 +41,7 @@ from moses_compat.lines.columns import (
     read_rows,
     write_rows,
 )
-from moses_compat.lines.tokens import BARS
+from moses_compat.lines.words import BARS
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError

@@ -1,33 +1,41 @@
-"""Sees to it, while a table streams, that the entries of every source stand together.
+"""The order of the sources of a table: check that the entries of a source stand together while the table streams.
 
-What looks at all entries of a source takes a run of lines for them.  In a table that is not sorted a source comes back
-after others; each of its runs would be taken for all of it, and almost nothing would ever go.
+Work that looks at all entries of a source takes a run of lines for them.  In a table that is not sorted a source comes
+back after others; each of its runs would be taken for all of it, and almost nothing would be removed.
 
 While sources ascend bytewise, as in every table that Moses writes, none can come back, and nothing is kept of them.
 From the first one on that does not ascend, all are kept as a set, some 18 bytes each; those before it are read again.
 A stream cannot be, so of each of its sources eight bytes go to a file from a million sources on.  A table in another
 order whose sources stand together is as good as a sorted one.
+
+Reports for `inspect` and `binarize` count the sources, and the first words of sources, that come back: nine bytes a
+group.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from moses_compat.files.names import is_stream
+from moses_compat.files.finished_work import digest_of_bytes
+from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input
-from moses_compat.lines.pair_hashes import HashArray, as_key, hash_field
-from moses_compat.lines.phrase_totals import KeyedSums, side_keys
+from moses_compat.lines.hashes import KeyedSums, as_key, hash_field, side_keys
 from moses_compat.lines.separators import find_separator
-from moses_compat.tables.blocks import RawBlock, TableScan
+from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
+from moses_compat.tables.parser import LineScan, scan_lines
 from phrasetool.errors import DataError
-from phrasetool.kernels.hashing import FNV_BASIS
+from phrasetool.kernels.bytes import LF, SPACE, same_bytes, skip_blanks, token_end
+from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.pipeline import run
+from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import single_spaced
 
 _IN_MEMORY = 8 << 20
@@ -40,6 +48,11 @@ _BARS = b"|||"
 _SHOWN_CHARACTERS = 60
 
 Result = TypeVar("Result")
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+_LARGEST = 255
+# Keys that CreateProbingPT makes room for, a source.
+_PROBING_ROOM = 1.2
 
 
 class Fields(Protocol):
@@ -259,3 +272,189 @@ class SourceOrder:
         else:
             self._pending = error
         self._told = True
+
+
+def follow_blocks(
+    name: str,
+    items: Iterable[Item],
+    work: Callable[[Item], tuple[SourceLook | None, Made]],
+    order: SourceOrder,
+    scan: TableScan,
+    pass_over: Callable[[RawBlock, LineScan], None] = lambda raw, lines: None,
+) -> Iterator[tuple[RawBlock, Made]]:
+    """Each block of a table with what is made of it, in order.
+
+    Args:
+        name: of this pass through the table, where several are made.
+        items: the blocks, each first in a tuple with what else belongs to it.
+        work: makes something of a block, and looks at its sources; called by `scan.threads` threads.
+        order: of the sources.
+        scan: how the table is read; with `finished`, what was made before is not made again.
+        pass_over: takes notice of a block of which that is so; called by the threads, too.
+
+    Raises:
+        DataError: as `SourceOrder.follow`, `FinishedWork.run` and `work`.
+    """
+
+    def done(item: Any) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
+        look, made = work(item)
+        return look, (item[0], made)
+
+    def again(item: Any, made: Made) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
+        raw = item[0]
+        lines = scan_lines(raw.text, raw.scores, line_offsets=raw.line_offsets)
+        pass_over(raw, lines)
+        return order.look(raw, lines), (raw, made)
+
+    def digest(item: Any) -> bytes:
+        return digest_of_bytes(item[0].text)
+
+    if scan.finished is None:
+        return order.follow((scan.runner or run)(items, done, scan.threads))
+    found = scan.finished.run(
+        name, digest, items, done, scan.threads, lambda result: result[1][1], again, runner=scan.runner
+    )
+    return order.follow(found)
+
+
+class SourceGroups:
+    """All source groups: a hash and, in a byte, the size of each."""
+
+    def __init__(self) -> None:
+        self._hashes: list[Int64Array] = []
+        self._sizes: list[npt.NDArray[np.uint8]] = []
+        self._large: dict[int, int] = {}
+        self._count = 0
+
+    def add(self, hashes: Int64Array, sizes: Int64Array) -> None:
+        """Add the groups of a block, shape (G,) each."""
+        self._hashes.append(hashes.copy())
+        self._sizes.append(np.minimum(sizes, _LARGEST).astype(np.uint8))
+        for group in np.flatnonzero(sizes > _LARGEST).tolist():
+            self._large[self._count + group] = int(sizes[group]) - _LARGEST
+        self._count += len(hashes)
+
+    def returning(self) -> tuple[int, int]:
+        """How many groups have a source that had a group before; the first line of the first of them, from 1."""
+        if not self._count:
+            return 0, 0
+        hashes = np.concatenate(self._hashes)
+        self._hashes.clear()
+        ordered = np.sort(hashes)
+        repeated = np.unique(ordered[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)])
+        if not len(repeated):
+            return 0, 0
+        places = np.flatnonzero(np.isin(hashes, repeated))
+        _, first = np.unique(hashes[places], return_index=True)
+        again = np.delete(places, first)
+        group = int(again[0])
+        before = sum(int(size) for size in np.concatenate(self._sizes)[:group].astype(np.int64).tolist())
+        before += sum(more for large, more in self._large.items() if large < group)
+        return len(again), before + 1
+
+
+@exact_kernel
+def _open_prefixes(
+    text: ByteArray, line_offsets: Int64Array, labelled: bool, hashes: Int64Array, lines: Int64Array, opened: Int64Array
+) -> int:
+    """Put the hash of every beginning of a source that the source before does not have into `hashes`.
+
+    Args:
+        labelled: whether the last token of a source is its label, which is left out.
+        lines: receives the line of each.
+        opened: receives how many each line opens; -1 where the source is that of the line before, or there is none.
+
+    Returns:
+        How many beginnings there are.
+    """
+    count = 0
+    before, before_end = np.int64(0), np.int64(-1)
+    for line in range(len(line_offsets) - 1):
+        start = line_offsets[line]
+        end = find_separator(text, start, line_offsets[line + 1])
+        opened[line] = -1
+        if end < 0:
+            continue
+        i, j = skip_blanks(text, start, end), skip_blanks(text, before, before_end)
+        same = before_end >= 0
+        h = FNV_BASIS
+        new = 0
+        while i < end:
+            first, i = i, token_end(text, i, end)
+            after = skip_blanks(text, i, end)
+            if labelled and after == end:
+                break
+            if same:
+                last = token_end(text, j, before_end)
+                same = last - j == i - first and i > first and same_bytes(text, j, text, first, i - first)
+                j = skip_blanks(text, last, before_end)
+            for k in range(first, i):
+                h = fnv(h, text[k])
+            h = fnv(h, SPACE)
+            if not same:
+                hashes[count], lines[count] = np.int64(h), line
+                count += 1
+                new += 1
+            i = after
+        rest = skip_blanks(text, token_end(text, j, before_end), before_end) if labelled and j < before_end else j
+        if new > 0 or before_end < 0 or rest < before_end:
+            opened[line] = new
+        before, before_end = start, end
+    return count
+
+
+@dataclass(frozen=True)
+class SourcePrefixes:
+    """The beginnings of the sources of a table, in words.
+
+    Attributes:
+        returning: how many beginnings come back after other sources.
+        first: the line of the first of them, from 1; 0 without one.
+        sources: runs of lines with one source.
+        keys: beginnings that CreateProbingPT keeps of rules: each that is new, and each source, but of the last source
+            that alone.
+    """
+
+    returning: int
+    first: int
+    sources: int
+    keys: int
+
+    @property
+    def overfull(self) -> bool:
+        """Whether the hash table that CreateProbingPT makes for rules has too little room."""
+        return self.keys >= max(self.sources + 1, int(_PROBING_ROOM * self.sources))
+
+
+def read_prefixes(source: Input, labelled: bool) -> SourcePrefixes:
+    """Read a table once more; takes 16 bytes a beginning.
+
+    Args:
+        source: the table, at its beginning.
+        labelled: see `_open_prefixes`.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    hashes, lines, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    before = np.zeros(0, np.uint8)
+    for raw in raw_blocks(source):
+        # The line before the block comes along, so that the border is looked at too.
+        ahead = int(len(before) > 0)
+        text = np.concatenate([before, raw.text])
+        offsets = np.concatenate([np.zeros(ahead, np.int64), raw.line_offsets + len(before)])
+        found, places = np.empty(len(text) // 2 + 1, np.int64), np.empty(len(text) // 2 + 1, np.int64)
+        opened = np.empty(len(offsets) - 1, np.int64)
+        count = _open_prefixes(text, offsets, labelled, found, places, opened)
+        new = places[:count] >= ahead
+        hashes.append(found[:count][new])
+        lines.append(places[:count][new] - ahead + raw.first_entry)
+        keys.append(opened[ahead:][opened[ahead:] >= 0])
+        before = text[offsets[-2] :].copy()
+        if before[-1] != LF:
+            before = np.append(before, LF)
+    every, where, added = np.concatenate(hashes), np.concatenate(lines), np.concatenate(keys)
+    _, firsts = np.unique(every, return_index=True)
+    again = np.delete(where, firsts)
+    total = int(np.maximum(added[:-1], 1).sum()) + 1 if len(added) else 0
+    return SourcePrefixes(len(again), int(again[0]) + 1 if len(again) else 0, len(added), total)

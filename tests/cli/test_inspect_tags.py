@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from moses_compat.jobs import tag_support
+from moses_compat.jobs import inspect
 from tests.commands import run_inside, write
 from tests.syntax_models import toy_lines
 
@@ -56,14 +56,14 @@ def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tag
     assert 0 < missing.total() < len(entries())
     assert (found["entries"], found["supported"]) == (len(entries()), len(entries()) - missing.total())
     shown = found["unsupported"]
-    assert [one["entries"] for one in shown] == sorted(missing.values(), reverse=True)[: tag_support.SHOWN]
+    assert [one["entries"] for one in shown] == sorted(missing.values(), reverse=True)[: inspect.SHOWN]
     for one in shown:
         assert missing[one["source"], one["target"]] == one["entries"]
         assert tuple(one["example"]) in entries()
         assert f"{one['source']} ||| {one['target']}" in done.out.decode()
     assert 0 < found["chance"] < 1
-    monkeypatch.setattr(tag_support, "_TEXTS", 3)
-    monkeypatch.setattr(tag_support, "_SENTENCES", 4)
+    monkeypatch.setattr(inspect, "_TEXTS", 3)
+    monkeypatch.setattr(inspect, "_SENTENCES", 4)
     assert run_inside(*command, "--threads", 2).out == done.out
 
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moses_compat.files import checks
+from moses_compat.files import streams
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.checks import check_inputs, check_outputs
 from tests.commands import run_inside, write
@@ -39,7 +39,7 @@ def test_outputs_that_cannot_be(tmp_path, monkeypatch):
     ):
         with pytest.raises(PhraseToolError, match=message):
             check_outputs([], [str(path)])
-    monkeypatch.setattr(checks.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    monkeypatch.setattr(streams.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     with pytest.raises(PhraseToolError, match="out: cannot write: the disk is full"):
         check_outputs([], [str(tmp_path / "out")])
 

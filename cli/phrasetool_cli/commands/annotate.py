@@ -147,8 +147,8 @@ def command(
     --part-entries`), and then FILE is a folder, too.
 
     """
-    from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
+    from moses_compat.files.paths import is_stream
     from moses_compat.jobs.annotate import AnnotateRequest, annotate
     from moses_compat.tables.blocks import TableScan
     from phrasetool_cli.progress import TerminalWatch

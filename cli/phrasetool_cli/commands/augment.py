@@ -77,8 +77,8 @@ def command(
     for each source of evidence is appended to the scores, for tuning.  TABLE is sorted (LC_ALL=C) and read twice.
 
     """
-    from moses_compat.files.names import is_stream
     from moses_compat.files.packing import without_ending
+    from moses_compat.files.paths import is_stream
     from moses_compat.jobs.augment import AugmentRequest, augment
     from moses_compat.tables.blocks import TableScan
 

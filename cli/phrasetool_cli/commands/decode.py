@@ -77,9 +77,9 @@ def command(
     from moses_compat.engine.development_check import check_language_models, tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Output
-    from moses_compat.lines.tokens import check_text
+    from moses_compat.lines.words import check_text
     from phrasetool.pipeline import run
 
     check_resumable(resume, text, output)

@@ -58,7 +58,7 @@ def command(
     samples; p is the chance of a difference as large between systems equally good.
     """
     from moses_compat.corpora.texts import read_text_lines
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
     from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
     from phrasetool.smt.evaluation.score_notes import score_notes, unlike_references
@@ -103,7 +103,7 @@ def command(
 
 
 def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None:
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
 
     if lines != expected:

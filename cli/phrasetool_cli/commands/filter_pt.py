@@ -75,7 +75,7 @@ def command(
     from moses_compat.jobs.filter_pt import Significance, filter_table
     from moses_compat.measures.pair_test import CorpusMismatchError, PairTest
     from moses_compat.tables.blocks import TableScan
-    from moses_compat.tables.sorted_copy import open_table
+    from moses_compat.tables.opening import open_table
     from phrasetool.errors import PhraseToolError
 
     tests = threshold is not None or counts or values

@@ -82,7 +82,7 @@ def command(
     from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides
     from moses_compat.files.finished_work import digest_of_bytes
-    from moses_compat.files.names import display_name, same_file
+    from moses_compat.files.paths import display_name, same_file
     from moses_compat.files.streams import Input, Output
     from phrasetool.errors import PhraseToolError
     from phrasetool.pipeline import run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.names import STANDARD
+from moses_compat.files.paths import STANDARD
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.messages import with_remedy
@@ -16,7 +16,7 @@ from phrasetool_cli.options import quiet_option, threads_option
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.tag_support import SupportReport
+    from moses_compat.jobs.inspect import SupportReport
 
 _RENAMED = {"--bitext": "--language-bitext"}
 _EXAMPLE = """\b
@@ -60,12 +60,18 @@ def command(
     """
     from moses_compat.files.kinds import HEAD_BYTES, INI, folder_kind, guess, kind_of
     from moses_compat.files.streams import Input
-    from moses_compat.ini.ini_summary import ini_document, ini_lines
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import parse_moses_ini
-    from moses_compat.jobs.tag_support import support_document, support_lines
+    from moses_compat.jobs.inspect import (
+        ini_document,
+        ini_lines,
+        loader_lines,
+        support_document,
+        support_lines,
+        table_document,
+        table_lines,
+    )
     from moses_compat.tables.inspect import inspect_table
-    from moses_compat.tables.inspection_report import loader_lines, table_document, table_lines
     from moses_compat.tables.moses_loaders import verdicts
 
     _check(path, tagger, bitext)
@@ -107,7 +113,7 @@ def _check(path: str, tagger: str | None, bitext: tuple[str, ...] | None) -> Non
 
 
 def _support(path: str, tagger: str, bitext: tuple[str, str, str, str], threads: int, quiet: bool) -> SupportReport:
-    from moses_compat.jobs.tag_support import tag_support
+    from moses_compat.jobs.inspect import tag_support
     from moses_compat.tables.blocks import TableScan
     from phrasetool.tagger.model import TaggerModel
 

@@ -89,7 +89,7 @@ def command(
     `lmplz --discount_fallback` (0.5 1 1.5) are used, with a warning.  Files may be gzip; `-` is standard input.
     """
     from moses_compat.engine.language_models import find_lmplz
-    from moses_compat.files.names import same_file
+    from moses_compat.files.paths import same_file
     from moses_compat.files.streams import Output
     from phrasetool.errors import PhraseToolError
 

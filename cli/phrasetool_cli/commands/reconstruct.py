@@ -87,7 +87,7 @@ def command(
 def _check_lengths(path: str, texts: Phrases) -> None:
     import numpy as np
 
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
     from phrasetool.nn.positions import LONGEST
 

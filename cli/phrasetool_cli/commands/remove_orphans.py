@@ -43,8 +43,8 @@ def command(
     """
     from moses_compat.files.streams import Input, Output
     from moses_compat.tables.blocks import TableScan
+    from moses_compat.tables.opening import REORDERING_TABLE, check_plausible
     from moses_compat.tables.orphans import remove_orphans, table_pairs
-    from moses_compat.tables.plausible import REORDERING_TABLE, check_plausible
 
     if table == reordering_table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")

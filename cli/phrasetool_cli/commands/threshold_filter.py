@@ -55,7 +55,7 @@ def command(
     from moses_compat.files.streams import Output
     from moses_compat.jobs.threshold_filter import threshold_table
     from moses_compat.tables.blocks import TableScan
-    from moses_compat.tables.sorted_copy import open_table
+    from moses_compat.tables.opening import open_table
 
     check_outputs([table], [output])
     document = json_document(json_file, [table], [output])

@@ -156,7 +156,7 @@ def check_text(path: str, sentences: Phrases, watch: TerminalWatch) -> None:
     """
     import numpy as np
 
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
     from phrasetool.models.fit import FEWEST, HARDLY_KNOWN
     from phrasetool.nn.positions import LONGEST
@@ -187,7 +187,7 @@ def check_dictionary(
     Raises:
         DataError: the dictionary has none of them.
     """
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
 
     size = len(read.symbols)
@@ -213,7 +213,7 @@ def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: Term
         DataError: a file cannot be read, or the vectors are not those of the model.
     """
     from moses_compat.corpora.texts import read_texts
-    from moses_compat.files.names import display_name
+    from moses_compat.files.paths import display_name
     from moses_compat.files.streams import open_bytes
     from phrasetool.embeddings.files import load_vectors
     from phrasetool.errors import DataError

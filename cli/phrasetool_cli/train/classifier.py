@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.names import STANDARD
+from moses_compat.files.paths import STANDARD
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
 from phrasetool_cli.command import sections

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_compat.files.names import STANDARD
+from moses_compat.files.paths import STANDARD
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool_cli.command import sections
 from phrasetool_cli.progress import ItemProgress, TerminalWatch

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_compat.corpora.bitexts import read_parallel_texts
-from moses_compat.files.names import STANDARD, is_pipe
+from moses_compat.files.paths import STANDARD, is_pipe
 from moses_compat.files.streams import Input
 from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext
 from moses_compat.jobs.bitexts.pair_blocks import pair_blocks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.files.names import STANDARD, display_name, is_pipe, same_file
+from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
 from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks

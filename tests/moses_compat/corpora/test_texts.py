@@ -19,7 +19,7 @@ from moses_compat.corpora.texts import (
     surface_words,
     unescaped_sentences,
 )
-from moses_compat.files import notices, streams
+from moses_compat.files import paths, streams
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
@@ -124,7 +124,7 @@ def test_no_lines_at_all(tmp_path):
 
 def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
     heard = []
-    monkeypatch.setattr(notices, "listeners", [heard.append])
+    monkeypatch.setattr(paths, "listeners", [heard.append])
     plain = b"das haus &#124;\n\nx <seg> <b> *EPS*x\n"
     assert surface_words(plain) is plain
     assert heard == []

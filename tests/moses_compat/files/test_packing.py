@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from moses_compat.files import notices, packing
+from moses_compat.files import packing, paths
 from moses_compat.files.packing import PACKINGS, packing_for, packing_of, without_ending
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
@@ -139,7 +139,7 @@ def test_no_package_for_zstd(tmp_path, monkeypatch):
 
 def test_byte_order_mark(tmp_path, monkeypatch, ending):
     heard = []
-    monkeypatch.setattr(notices, "listeners", [heard.append])
+    monkeypatch.setattr(paths, "listeners", [heard.append])
     path = tmp_path / "t"
     for data in (b"\xef\xbb\xbf" + TEXT, PACK[ending](b"\xef\xbb\xbf" + TEXT)):
         assert read_back(path, data) == TEXT

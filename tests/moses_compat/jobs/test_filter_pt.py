@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from moses_compat.corpora.corpus_index import read_index
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.filter_pt import Significance, filter_table
-from moses_compat.lines.insert_scores import DIRECT_COLUMN
+from moses_compat.lines.scores import DIRECT_COLUMN
 from moses_compat.measures.pair_test import CorpusMismatchError, PairTest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError

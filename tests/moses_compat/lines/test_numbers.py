@@ -1,9 +1,38 @@
+"""Numbers of positions against slow Python."""
+
+from __future__ import annotations
+
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_millionths, write_number
+from moses_compat.lines.numbers import (
+    MAX_POSITION,
+    MAX_WIDTH,
+    read_position,
+    write_integer,
+    write_millionths,
+    write_number,
+)
+
+
+@given(st.from_regex(rb"\A[0-9]{0,12}[^0-9]{0,3}[0-9]?\Z"), st.integers(0, 3))
+@example(b"32767", 0)
+@example(b"32768", 0)
+@example(b"99999999999999999999999999", 0)
+@example(b"007-1", 0)
+def test_digits_up_to_what_is_none(text, start):
+    start = min(start, len(text))
+    digits = re.match(rb"[0-9]*", text[start:])[0]
+    value = min(int(digits), MAX_POSITION + 1) if digits else -1
+    assert read_position(np.frombuffer(text, np.uint8), start, len(text)) == (value, start + len(digits))
+
+
+def test_a_field_may_end_within_the_digits():
+    assert read_position(np.frombuffer(b"1234", np.uint8), 1, 3) == (23, 3)
 
 
 def written(write, value):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.phrase_text import phrase_text
+from moses_compat.lines.words import phrase_text
 from moses_compat.measures.encoded import encoder_similarities
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.similarity_requests import EncoderRequest

@@ -1,4 +1,11 @@
-"""A source that comes back is found wherever blocks end and however the table comes, and nothing else is."""
+"""Which sources come back, against a dictionary.
+
+Pruning and annotation that were interrupted go on, and end with the same bytes.
+
+A source that comes back is found wherever blocks end and however the table comes, and nothing else is.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import gzip
@@ -7,25 +14,47 @@ import random
 import re
 import threading
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from moses_compat.files import notices
+from moses_compat.files import paths
 from moses_compat.files.streams import Input
+from moses_compat.jobs.annotate import AnnotateRequest, annotate
+from moses_compat.jobs.prune import prune
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.measures.similarities import ColumnSimilarities
+from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables import source_order
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.parser import scan_lines
-from moses_compat.tables.source_order import FEW_LINES, SourceOrder
+from moses_compat.tables.source_order import FEW_LINES, SourceGroups, SourceOrder, read_prefixes
 from phrasetool.errors import DataError
-from tests.commands import write
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.thresholds import Threshold
+from tests.commands import read, write
+from tests.power_cuts import PowerCut, cut_after
+from tests.tables import TABLES
+from tests.text_encoder_folders import static_folder, table_lines
 
 ENTRY = " ||| x ||| 1\n"
+__all__ = ["cut_after"]
+DATA = TABLES["seven fields"]
+REQUESTS = {
+    "threshold": {"threshold": Threshold.of(0.6)},
+    "size": {"target_size": 0.7},
+    "size by a method": {"target_size": 0.5, "method": "probability+semantic"},
+}
+# Few hashes, so that many come back; 0 is no source.  A byte holds sizes up to 255.
+GROUP = st.tuples(st.integers(0, 6), st.sampled_from([1, 2, 254, 255, 256, 511, 70_000]))
 
 
 @pytest.fixture
 def strict(monkeypatch):
     """Tables of a few lines are refused, too; and a pipe is no other one that was here before."""
     monkeypatch.setattr(source_order, "FEW_LINES", 0)
-    monkeypatch.setattr(notices, "read_pipes", None)
+    monkeypatch.setattr(paths, "read_pipes", None)
 
 
 def look_through(path, scan, block_bytes=30, needed=True, whole_groups=True):
@@ -187,3 +216,139 @@ def test_a_table_of_a_few_lines_is_warned_of(tmp_path):
     assert len(said) == 1
     with pytest.raises(DataError, match=r"t:3: the source 'a' comes back"):
         look_through(write(tmp_path / "t", entry * (FEW_LINES // 2 + 1)), scan)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("options", REQUESTS.values(), ids=REQUESTS)
+def test_interrupted_pruning_goes_on(tmp_path, cut_after, options, threads):
+    table, out = write(tmp_path / "t", DATA), tmp_path / "out.gz"
+    files = {name: str(tmp_path / name) for name in ("rejected", "reasons", "stats")}
+    request = PruneRequest(
+        str(table),
+        columns=(1, 3),
+        scale="raw",
+        output=str(out),
+        scan=TableScan(threads=threads, block_bytes=300),
+        **files,
+        **options,
+    )
+    prune(request)
+    wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name in ("out.gz", *files):
+        (tmp_path / name).unlink()
+    resumed = PruneRequest(**{**vars(request), "resume": True})
+    stops = 0
+    while True:
+        done = cut_after(3)
+        try:
+            result = prune(resumed)
+            break
+        except PowerCut:
+            stops += 1
+            assert len(done) == 3
+            assert not out.exists()
+    assert stops > 2
+    assert isinstance(result.statistics, PruneStatistics)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
+
+
+def test_interrupted_annotation_goes_on(tmp_path, cut_after):
+    table = write(tmp_path / "t.gz", DATA)
+    request = AnnotateRequest(str(table), str(tmp_path / "out.gz"), scan=TableScan(block_bytes=300), resume=True)
+    sources = [ColumnSimilarities(1, 3, "raw")]
+    done = cut_after(-1)
+    wanted = annotate(request, more=sources)
+    data, blocks = read(tmp_path / "out.gz"), len(done)
+    (tmp_path / "out.gz").unlink()
+    cut_after(2)
+    with pytest.raises(PowerCut):
+        annotate(request, more=sources)
+    assert (tmp_path / "out.gz.unfinished").is_dir()
+    done = cut_after(-1)
+    assert annotate(request, more=sources) == wanted
+    assert len(done) == blocks - 2
+    assert read(tmp_path / "out.gz") == data
+    assert not (tmp_path / "out.gz.unfinished").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_store_of_vectors_knows_of_blocks_that_were_finished(tmp_path, cut_after, threads):
+    """Else the phrases of these would seem to be of another table."""
+    table, store = write(tmp_path / "t", table_lines(400)), str(tmp_path / "store")
+    encoder = EncoderRequest(str(static_folder(tmp_path / "static")), store=store)
+    scan, plain = TableScan(block_bytes=2000, threads=threads), str(tmp_path / "plain")
+    annotate(AnnotateRequest(str(table), plain, encoder=encoder, scan=scan))
+    pruning = {"table": str(table), "encoder": encoder, "scan": scan}
+    for options in ({"threshold": Threshold.of(0.5)}, {"target_size": 0.5, "method": "probability+semantic"}):
+        prune(PruneRequest(**pruning, **options, output=f"{plain}-pruned"))
+        cut_after(3)
+        with pytest.raises(PowerCut):
+            prune(PruneRequest(**pruning, **options, output=str(tmp_path / "pruned"), resume=True))
+        cut_after(-1)
+        prune(PruneRequest(**pruning, **options, output=str(tmp_path / "pruned"), resume=True))
+        assert read(tmp_path / "pruned") == read(tmp_path / "plain-pruned")
+    request = AnnotateRequest(str(table), str(tmp_path / "out"), encoder=encoder, scan=scan, resume=True)
+    cut_after(3)
+    with pytest.raises(PowerCut):
+        annotate(request)
+    cut_after(-1)
+    annotate(request)
+    assert read(tmp_path / "out") == read(tmp_path / "plain")
+
+
+def test_who_ends_well_without_it_needs_no_leftovers(tmp_path, cut_after):
+    table = write(tmp_path / "t", DATA)
+    request = AnnotateRequest(str(table), str(tmp_path / "out"), scan=TableScan(block_bytes=300), resume=True)
+    cut_after(1)
+    sources = [ColumnSimilarities(1, 3, "raw")]
+    with pytest.raises(PowerCut):
+        annotate(request, more=sources)
+    assert (tmp_path / "out.unfinished").is_dir()
+    annotate(AnnotateRequest(str(table), str(tmp_path / "out")), more=sources)
+    assert not (tmp_path / "out.unfinished").exists()
+
+
+@given(st.lists(st.lists(GROUP, max_size=6), max_size=5))
+@example([[(1, 256), (1, 1)]])
+@example([[(0, 1), (0, 1)]])
+@example([[(3, 1)], [], [(2, 300), (3, 1), (2, 1)]])
+def test_groups_that_come_back_and_the_first_line_of_them(blocks):
+    groups = SourceGroups()
+    seen, again, line, first = set(), 0, 1, 0
+    for block in blocks:
+        hashes, sizes = np.array(block, np.int64).reshape(-1, 2).T.copy()
+        groups.add(hashes, sizes)
+        # What was given may be written over afterwards.
+        hashes[:] = sizes[:] = -1
+        for number, size in block:
+            if number and number in seen:
+                again += 1
+                first = first or line
+            seen.add(number)
+            line += size
+    assert groups.returning() == (again, first)
+
+
+SOURCES = st.lists(st.lists(st.sampled_from([b"a", b"b", b"!", b"ab"]), min_size=1, max_size=3), min_size=1, max_size=9)
+
+
+@given(SOURCES, st.booleans())
+def test_beginnings_of_sources(workspace, sources, labelled):
+    """Beginnings that come back, and the keys of CreateProbingPT, against slow Python."""
+    text = b"".join(b" ".join([*source, *[b"[X]"] * labelled]) + b" ||| x ||| 1\n" for source in sources)
+    with Input(str(write(workspace / "prefixes", text))) as source:
+        found = read_prefixes(source, labelled)
+    seen, returning, first, groups = set(), 0, 0, []
+    before = []
+    for number, words in enumerate(sources, 1):
+        common = next((k for k in range(len(words)) if words[: k + 1] != before[: k + 1]), len(words))
+        for size in range(common + 1, len(words) + 1):
+            beginning = tuple(words[:size])
+            if beginning in seen:
+                returning, first = returning + 1, first or number
+            seen.add(beginning)
+        if words != before:
+            groups.append(max(len(words) - common, 1))
+        before = words
+    assert (found.returning, found.first, found.sources) == (returning, first, len(groups))
+    assert found.keys == sum(groups[:-1]) + 1

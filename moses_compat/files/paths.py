@@ -1,14 +1,37 @@
-"""What the name of a file stands for: standard input and output, pipes, the same file twice."""
+"""Paths of files: standard streams, pipes, the same file twice; and notices about files while they are read."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+
+# Each is called with a message, such as `train.de: a byte order mark at its start was left out`.
+listeners: list[Callable[[str], None]] = []
+
+# Device and inode of each pipe that was read under its name, where somebody wants it to be read but once.  A second
+# reader gets what the first left, or nothing.
+read_pipes: set[tuple[int, int]] | None = None
+
+# Files that were being written when the reader of a pipe went away, and that were dropped for that.
+abandoned: list[str] = []
 
 STANDARD = "-"
 # What model folders are made of.
 _MODEL_FILES = ("config.json", "training.jsonl", "tokenizer.json", "tokenizer_config.json", "modules.json", "vocab.txt")
 _MODEL_ENDINGS = (".safetensors", ".vocab")
+
+
+def read_pipes_once() -> None:
+    """From now on, each pipe can be read once."""
+    global read_pipes
+    read_pipes = set()
+
+
+def notice(message: str) -> None:
+    """Tell whoever listens."""
+    for listener in listeners:
+        listener(message)
 
 
 def display_name(path: str) -> str:

@@ -1,12 +1,14 @@
 """What cannot be meant as a table is refused by its first lines, and what can be is not."""
 
+from __future__ import annotations
+
 import random
 
 import pytest
 
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.plausible import PHRASE_TABLE, REORDERING_TABLE, check_plausible, looks_like
+from moses_compat.tables.opening import PHRASE_TABLE, REORDERING_TABLE, check_plausible, looks_like
 from phrasetool.errors import DataError
 from tests.commands import write
 from tests.tables import TABLES

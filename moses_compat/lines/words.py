@@ -1,17 +1,41 @@
-"""Whether words can be written to a table, an n-best list or a dictionary so that a reader finds them again."""
+"""Words of a phrase as text, and checks that words can be written to a table, an n-best list or a dictionary."""
 
 from __future__ import annotations
 
 import re
 
 from phrasetool.errors import DataError, PhraseToolError
+from phrasetool.vocabulary import unescape
 
+_LABEL = re.compile(rb"\[.+\]")
 BARS = b"|||"
 # What parts words or lines for some reader, but for the space between words.
 _PARTING = re.compile(rb"[\t\n\r\0]")
 _BRACKETS = re.compile(rb"\[.*\]", re.DOTALL)
 # What ends lines in any way of reading them, and the tab that parts columns.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
+
+
+def phrase_text(phrase: bytes) -> str:
+    """What a phrase says.
+
+    Labels such as `[X]` are left out, of a word with factors the first is taken, Moses' escapes are undone, and what is
+    not UTF-8 becomes a replacement character.
+
+    Args:
+        phrase: tokens, separated by spaces or tabs.
+
+    Returns:
+        The words, with a space between them; empty if there are none.
+    """
+    words = [_word(token) for token in phrase.replace(b"\t", b" ").split(b" ") if token and not _LABEL.fullmatch(token)]
+    return b" ".join(words).decode("utf-8", "replace")
+
+
+def _word(token: bytes) -> bytes:
+    if b"|" in token:
+        token = token.partition(b"|")[0] or token
+    return unescape(token) if b"&" in token else token
 
 
 def text_fault(word: bytes) -> str | None:

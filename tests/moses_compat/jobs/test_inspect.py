@@ -1,8 +1,8 @@
 import json
 
 from moses_compat.files.streams import Input
+from moses_compat.jobs.inspect import SCHEMA_VERSION, loader_lines, table_document, table_lines
 from moses_compat.tables.inspect import inspect_table
-from moses_compat.tables.inspection_report import SCHEMA_VERSION, loader_lines, table_document, table_lines
 from moses_compat.tables.moses_loaders import verdicts
 from tests.commands import write
 

@@ -1,9 +1,15 @@
+"""Words as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.lines.pair_hashes import PairSet, hash_pairs, read_pair_hashes
+from moses_compat.lines.hashes import KeyedSums, PairSet, hash_pairs, hash_words, read_pair_hashes, side_keys
 from moses_compat.lines.separators import line_offsets_of
 from tests import naive
 from tests.naive_reordering import pair
@@ -44,6 +50,10 @@ DIFFERENT = [
     b"a b | ||| c ||| 1",
     b"a b ||| c\r ||| 1",
 ]
+BLANKS = st.sampled_from([b" ", b"\t", b"  ", b""])
+FIELD = st.lists(st.tuples(BLANKS, st.sampled_from([b"a", b"b", b"&amp;", b"[X]", b"\xff"])), max_size=5).map(
+    lambda pairs: b"".join(blank + word for blank, word in pairs)
+)
 
 
 def hashes_of(text, wanted=None):
@@ -156,3 +166,100 @@ def test_what_is_no_hash_and_no_text():
         PairSet([]).find(np.zeros(3, np.int64))
     with pytest.raises(ValueError):
         read_pair_hashes(np.zeros(3, np.int64), 1, -1)
+
+
+def keys_of(text, rows=None):
+    array = np.frombuffer(text, np.uint8)
+    offsets = line_offsets_of(array)
+    return side_keys(array, offsets, np.arange(len(offsets) - 1) if rows is None else np.array(rows, np.int64))
+
+
+def tokens(field):
+    return tuple(field.replace(b"\t", b" ").split(b" ")) if field.strip(b" \t") else ()
+
+
+def naive_sides(text_line):
+    """Source and target tokens, None without a bar."""
+    fields = text_line.split(b"|||", 2)
+    if len(fields) < 2:
+        return None, None
+    return tuple(tuple(token for token in tokens(field) if token) for field in fields[:2])
+
+
+@given(st.lists(line, max_size=20), st.booleans())
+def test_equal_keys_are_equal_phrases(lines, newline):
+    text = b"\n".join(lines) + b"\n" * (newline and bool(lines))
+    expected = [naive_sides(part) for part in text.removesuffix(b"\n").split(b"\n")] if text else []
+    keys = keys_of(text)
+    assert keys.shape == (2, len(expected))
+    # A phrase has one key on both sides.
+    number = {}
+    for side in (0, 1):
+        for key, found in zip(keys[side].tolist(), [keys_of_pair[side] for keys_of_pair in expected], strict=True):
+            assert (key == 0) == (found is None)
+            assert number.setdefault(found, key) == key
+    assert len(set(number.values())) == len(number)
+
+
+def test_rows():
+    text = b"a b ||| c ||| 1\nx ||| y z\na\tb|||d\n"
+    keys = keys_of(text)
+    assert np.array_equal(keys_of(text, [2, 0]), keys[:, [2, 0]])
+    assert keys[0, 0] == keys[0, 2]
+    assert keys_of(text, []).shape == (2, 0)
+    for rows in ([3], [-1]):
+        with pytest.raises(ValueError, match="do not fit 3 lines"):
+            keys_of(text, rows)
+    with pytest.raises(ValueError, match="int64"):
+        side_keys(np.frombuffer(text, np.uint8), line_offsets_of(np.frombuffer(text, np.uint8)), np.zeros(1, np.int32))
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=30), max_size=6),
+    st.sampled_from([np.int32, np.float64]),
+)
+def test_sums(parts, kind):
+    # Keys that all want the same slot, more or less.
+    def key(k):
+        return 0 if k == 0 else 2 * k * 2**40
+
+    sums, expected = KeyedSums(kind), Counter()
+    for part in parts:
+        sums.add(np.array([key(k) for k, _ in part], np.uint64), np.array([n for _, n in part], kind))
+        for k, n in part:
+            expected[k] += n if k else 0
+    known = {k: n for k, n in expected.items() if k}
+    for _ in range(2):
+        assert np.count_nonzero(sums.slots) == len(known)
+        found = sums.look_up(np.array([key(k) for k in range(12)], np.uint64))
+        assert found.tolist() == [known.get(k, 0) for k in range(12)]
+        sums.shrink()
+
+
+def test_refuses():
+    sums = KeyedSums(np.int32)
+    for numbers in (np.ones(1, np.int32), np.ones(2)):
+        with pytest.raises(ValueError, match="a number for each, int32"):
+            sums.add(np.ones(2, np.uint64), numbers)
+    with pytest.raises(ValueError, match="uint64 keys"):
+        sums.look_up(np.ones(2, np.int64))
+
+
+@given(st.lists(FIELD, max_size=6))
+def test_a_word_is_one_number_and_no_other_word_is_that(fields):
+    text = np.frombuffer(b"|".join(fields) + b"|", np.uint8)
+    ends = np.cumsum([len(field) + 1 for field in fields], dtype=np.int64) - 1
+    starts = ends - [len(field) for field in fields]
+    found = hash_words(text, starts.astype(np.int64), ends)
+    words = [word for field in fields for word in naive.tokens(field)]
+    assert found.lengths.tolist() == [len(naive.tokens(field)) for field in fields]
+    assert len(found.words) == len(words)
+    assert len(dict(zip(words, found.words.tolist(), strict=True))) == len(set(found.words.tolist()))
+
+
+def test_numbers_are_spread():
+    """Words of one byte differ in half of their bits, the highest and the lowest among them."""
+    text = np.arange(33, 127, dtype=np.uint8)
+    words = hash_words(text, np.arange(94), np.arange(1, 95)).words
+    bits = np.unpackbits(words.view(np.uint8).reshape(94, 8), axis=1)
+    assert (np.abs(bits.mean(axis=0) - 0.5) < 0.25).all()

@@ -1,6 +1,10 @@
+""""""
+
+from __future__ import annotations
+
 import os
 
-from moses_compat.files.names import display_name, is_pipe, is_stream, model_of, same_file, scratch_place
+from moses_compat.files.paths import display_name, is_pipe, is_stream, model_of, same_file, scratch_place
 from tests.commands import write
 
 

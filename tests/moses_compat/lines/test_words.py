@@ -1,6 +1,10 @@
+""""""
+
+from __future__ import annotations
+
 import pytest
 
-from moses_compat.lines.phrase_text import phrase_text
+from moses_compat.lines.words import phrase_text
 
 
 @pytest.mark.parametrize(
