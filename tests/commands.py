@@ -20,12 +20,15 @@ class Outcome:
 
     @property
     def message(self):
-        """The one line on standard error."""
+        """The one line on standard error, without the label of errors."""
         lines = self.err.splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("phrasetool: "), self.err
         assert "Traceback" not in self.err
-        return lines[0]
+        # Information ends well, errors do not.
+        label = "phrasetool: error: "
+        assert lines[0].startswith(label) == (self.code not in (0, 130)), self.err
+        return lines[0].replace(label, "phrasetool: ", 1)
 
 
 def whole_commands(text):

@@ -91,11 +91,11 @@ def try_out(binaries, folder, **environment):
     code, said = phrasetool("train", table)
     assert (code, said) == (
         1,
-        "phrasetool: this needs torch, which is not installed: pip install 'phrasetool[train]'\n",
+        "phrasetool: error: this needs torch, which is not installed: pip install 'phrasetool[train]'\n",
     )
     code, said = phrasetool("prune", "-t", "0.7", table, *model, "--similarities", "s.parquet", "-o", "no.gz", "-q")
     assert (code, said) == (
-        1, "phrasetool: this needs pyarrow, which is not installed: pip install 'phrasetool[parquet]'\n",
+        1, "phrasetool: error: this needs pyarrow, which is not installed: pip install 'phrasetool[parquet]'\n",
     )  # fmt: skip
     assert not (folder / "no.gz").exists()
 

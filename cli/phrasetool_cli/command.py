@@ -6,7 +6,6 @@ import importlib
 import inspect
 import os
 import re
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +70,9 @@ def _shown(value: Any) -> str:
 
 
 def _tell(message: str) -> None:
-    print(f"phrasetool: {message}", file=sys.stderr, flush=True)
+    from phrasetool_cli.messages import write
+
+    write(message)
 
 
 def _check(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -16,7 +16,7 @@ from moses_compat.files import paths
 from phrasetool import kernels
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool_cli.command import LazyGroup
-from phrasetool_cli.messages import missing_package, with_remedy
+from phrasetool_cli.messages import missing_package, with_remedy, write
 from phrasetool_cli.process import (
     mend_standard_streams,
     no_more_signals,
@@ -166,7 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(error.format_message() + _where_help_is(error), error.exit_code, debug)
     except (click.Abort, KeyboardInterrupt) as error:
-        _fail(str(error) or "interrupted", 130, debug)
+        _fail(str(error) or "interrupted", 130, debug, label="")
     except PhraseToolError as error:
         _fail(with_remedy(str(error), error.remedy), 1, debug)
     except ModuleNotFoundError as error:
@@ -186,10 +186,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _announce_compilation() -> None:
-    print(
-        "phrasetool: compiling kernels, once on this machine (`phrasetool compile` does it for all commands)",
-        file=sys.stderr,
-    )
+    write("compiling kernels, once on this machine (`phrasetool compile` does it for all commands)")
 
 
 def run() -> None:
@@ -251,12 +248,12 @@ def _output_is_broken() -> bool:
     return False
 
 
-def _fail(message: str, code: int, debug: bool) -> NoReturn:
+def _fail(message: str, code: int, debug: bool, label: str = "error") -> NoReturn:
     if debug:
         import traceback
 
         traceback.print_exc()
-    print(f"phrasetool: {' '.join(message.split())}", file=sys.stderr)
+    write(" ".join(message.split()), label)
     _exit(code)
 
 
@@ -270,7 +267,7 @@ def _exit(code: int) -> NoReturn:
     except OSError as error:
         _abandon_output()
         if code == 0:
-            print(f"phrasetool: standard output: {_describe(error)}", file=sys.stderr)
+            write(f"standard output: {_describe(error)}", "error")
             code = 1
     sys.exit(code)
 
@@ -306,7 +303,7 @@ class _Warnings:
     def say(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
-            print(f"phrasetool: warning: {message}", file=sys.stderr, flush=True)
+            write(message, "warning")
 
 
 def _abandon_output() -> None:

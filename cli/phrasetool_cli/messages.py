@@ -1,8 +1,12 @@
-"""Messages on standard error: ways out of errors in terms of commands and options, missing packages, hints."""
+"""Messages on standard error: labels, colours, ways out of errors as commands and options, missing packages."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 # Name of a remedy -> how the message goes on.
 REMEDIES = {
@@ -84,6 +88,46 @@ def with_remedy(message: str, remedy: str | None) -> str:
     return message + REMEDIES[remedy] if remedy else message
 
 
+# Label of a message -> its colour on a terminal.
+_COLOURS = {"error": "1;31", "warning": "33", "hint": "36"}
+# Progress bars on standard error that have not ended.
+bars: list[Any] = []
+
+
+def write(message: str, label: str = "") -> None:
+    """Print a line on standard error, above a progress bar if there is one.
+
+    Args:
+        message: the line.
+        label: `error`, `warning` or `hint`, or nothing for information.
+    """
+    text = f"{_coloured(label)}: {message}" if label else message
+    with _cleared():
+        print(f"phrasetool: {text}", file=sys.stderr, flush=True)
+
+
 def hint(message: str) -> None:
     """Print a suggestion on standard error."""
-    print(f"hint: {message}", file=sys.stderr, flush=True)
+    write(message, "hint")
+
+
+def _coloured(label: str) -> str:
+    """The label in its colour on a terminal, unless $NO_COLOR (https://no-color.org) or the terminal forbids it."""
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return label
+    return f"\x1b[{_COLOURS[label]}m{label}\x1b[0m"
+
+
+@contextlib.contextmanager
+def _cleared() -> Iterator[None]:
+    """Take bars off the terminal while a line is printed."""
+    if not bars:
+        yield
+        return
+    for bar in bars:
+        bar.clear()
+    try:
+        yield
+    finally:
+        for bar in bars:
+            bar.refresh()

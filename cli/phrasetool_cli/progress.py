@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from phrasetool.watch import FileProgress, ItemTick, ReadingProgress, Watch
 from phrasetool_cli.command import tell_step
+from phrasetool_cli.messages import bars, write
 
 if TYPE_CHECKING:
     from phrasetool.phrase_encoder.trainer import IterationReport
@@ -18,15 +20,39 @@ if TYPE_CHECKING:
 _INTERVAL = 30.0
 
 
+# A bar is not wider than this, and does not predict the end before so many seconds.
+_WIDTH, _TOO_EARLY = 80, 3.0
+
+
 def say(message: str) -> None:
     """Tell the user something, on standard error."""
-    print(f"phrasetool: {message}", file=sys.stderr, flush=True)
+    write(message)
 
 
 def _duration(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def _bar(**settings: Any) -> Any:
+    """A bar of tqdm that fits a terminal of 80 columns, and predicts nothing in its first seconds.
+
+    Models are loaded and kernels compiled before the first step: what is left would be hours by that.
+    """
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[type-arg, misc, unused-ignore]
+        @property
+        def format_dict(self) -> dict[str, Any]:
+            values: dict[str, Any] = super().format_dict
+            if values["elapsed"] < _TOO_EARLY:
+                # Without a total only what is done is shown, not what is left.
+                values["rate"] = None
+            return values
+
+    columns = shutil.get_terminal_size((_WIDTH, 24)).columns
+    return Bar(file=sys.stderr, ncols=min(_WIDTH, max(columns - 1, 20)), **settings)
 
 
 class _Progress:
@@ -43,9 +69,8 @@ class _Progress:
         self._start = self._last = time.monotonic()
         self._bar: Any = None
         if not quiet and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(file=sys.stderr, **bar)
+            self._bar = _bar(**bar)
+            bars.append(self._bar)
 
     def _is_time(self, now: float) -> bool:
         """Whether a line is to be said now."""
@@ -64,6 +89,7 @@ class _Progress:
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
+            bars.remove(self._bar)
             self._bar.close()
         tell_step(self._step, self.seconds)
 
@@ -181,7 +207,7 @@ class TerminalWatch(Watch):
 
     def warn(self, message: str) -> None:
         """See `Watch`."""
-        say(f"warning: {message}")
+        write(message, "warning")
 
     @contextlib.contextmanager
     def file(self, label: str, size: int) -> Iterator[FileProgress]:

@@ -273,7 +273,7 @@ class CommandRunner:
         assert process.stderr is not None
         with process.stderr:
             for line in process.stderr:
-                text = line.decode(errors="replace").strip().removeprefix("phrasetool: ").removeprefix("Error: ")
+                text = line.decode(errors="replace").strip().removeprefix("phrasetool: ").removeprefix("error: ")
                 last = text or last
                 if text and not processes.ended:
                     self.say(f"{command.name}: {text}")

@@ -60,7 +60,7 @@ def test_a_program_that_fails(folder, monkeypatch):
     assert done.err.splitlines()[1:] == [
         "phrasetool: CreateProbingPT: Starting...",
         "phrasetool: CreateProbingPT: cmph: no memory",
-        "phrasetool: CreateProbingPT ended with code 3; nothing was written",
+        "phrasetool: error: CreateProbingPT ended with code 3; nothing was written",
     ]
     assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]
 

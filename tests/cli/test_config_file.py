@@ -95,7 +95,7 @@ def test_help_of_a_configured_command_has_its_names(folder):
     done = run_outside("lm", "-h", cwd=folder)
     assert (done.code, done.err) == (0, "")
     # There, -h says that the table is hierarchical.
-    assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: nothing to do")
+    assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: error: nothing to do")
 
 
 def test_the_overview_reads_none(folder):

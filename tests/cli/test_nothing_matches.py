@@ -56,7 +56,7 @@ def files(tmp_path, monkeypatch):
 def test_nothing_is_of_use(files, command, message, written):
     done = run_inside(*command, "-o", "out")
     assert done.code == 1
-    assert done.err.splitlines()[-1].startswith(f"phrasetool: {message}")
+    assert done.err.splitlines()[-1].startswith(f"phrasetool: error: {message}")
     assert sorted(path.name for path in files.iterdir()) == sorted(FILES)
     if written:
         forced = run_inside(*command, "-o", "out", "--force")
@@ -87,7 +87,9 @@ def test_what_a_translator_is_given(translator, files):
         write(files / "other", table)
         done = run_inside("translate", "text", "-m", translator, "--table", "other", "-o", "no")
         assert done.code == 1
-        assert done.err.splitlines()[-1].startswith("phrasetool: other: none of its 1 entries has a source of the text")
+        assert done.err.splitlines()[-1].startswith(
+            "phrasetool: error: other: none of its 1 entries has a source of the text"
+        )
     assert not (files / "no").exists()
     write(files / "text", b"chat\n")
     done = run_inside("translate", "text", "-m", translator, "-o", "out")

@@ -137,7 +137,7 @@ def test_no_entry_comes_of_the_tables(tmp_path):
     message = (
         f"{tables[0]}, {tables[1]}: no source has a way to a target over entries with p(target|source) of 0.6 or more"
     )
-    assert done.err.splitlines()[-1] == f"phrasetool: {message}; --force goes on all the same"
+    assert done.err.splitlines()[-1] == f"phrasetool: error: {message}; --force goes on all the same"
     assert not (tmp_path / "out").exists()
     assert run_inside(*none, "--force").code == 0
     assert read(tmp_path / "out") == b""

@@ -4,6 +4,7 @@ import pytest
 
 from phrasetool.phrase_encoder.trainer import IterationReport
 from phrasetool_cli import progress
+from phrasetool_cli.messages import hint
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch, TrainingProgress
 
 
@@ -75,13 +76,59 @@ def test_quiet_is_quiet_but_for_warnings(clock, capsys):
     assert capsys.readouterr().err == "phrasetool: warning: beware\n"
 
 
-def test_a_terminal_sees_bars(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def shown():
+        # Not before the test itself: pytest's own capture comes between.
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
+        return terminal
+
+    return shown
+
+
+def test_a_terminal_sees_bars(terminal):
+    shown = terminal()
     with TrainingProgress(10, 0, 1) as bar:
         bar.tick(10)
-    assert "10.0/10.0" in terminal.getvalue()
+    assert "10.0/10.0" in shown.getvalue()
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_a_bar_fits_the_terminal_and_gives_way_to_messages(terminal, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = terminal()
+    with ItemProgress("a label of some length, which takes much of the line", 10**9, "sentence") as bar:
+        bar._bar.delay, bar._bar.mininterval = 0, 0
+        bar.tick(5)
+        progress.say("a message")
+        bar.tick(5)
+    # What a terminal shows: a carriage return begins the line anew.
+    shown = screen.getvalue().split("\n")
+    assert "phrasetool: a message" in [line.rpartition("\r")[2] for line in shown]
+    drawn = [part for line in shown for part in line.split("\r") if "sentence" in part or "%" in part]
+    assert drawn
+    assert max(map(len, drawn)) <= min(columns, 80)
+    # A billion sentences are not predicted by the first five.
+    assert all("<?" in part for part in drawn if "<" in part)
+
+
+def test_labels_have_colours_on_a_terminal(terminal, monkeypatch):
+    shown = terminal()
+    TerminalWatch().warn("beware")
+    hint("try")
+    assert shown.getvalue() == "phrasetool: \x1b[33mwarning\x1b[0m: beware\nphrasetool: \x1b[36mhint\x1b[0m: try\n"
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        with monkeypatch.context() as changed:
+            changed.setenv(name, value)
+            shown = terminal()
+            TerminalWatch().warn("beware")
+            assert shown.getvalue() == "phrasetool: warning: beware\n"

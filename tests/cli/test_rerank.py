@@ -318,6 +318,8 @@ def test_the_seed_of_tuning(lists):
 def test_the_development_set_may_still_be_given_in_the_former_way(lists):
     former = (*DEV[:2], "--dev-source", "dev.src", "--dev-reference", "dev.ref")
     found = run(lists, *RERANK, *MODELS, *former, "-o", "former")
-    assert found.err.startswith("hint: --dev-source and --dev-reference are now `--dev SOURCE TARGET`; the old form")
+    assert found.err.startswith(
+        "phrasetool: hint: --dev-source and --dev-reference are now `--dev SOURCE TARGET`; the old form"
+    )
     run(lists, *RERANK, *MODELS, *DEV, "-o", "present")
     assert read(lists / "former") == read(lists / "present")

@@ -72,7 +72,7 @@ def test_streams_that_are_needed(table, model_folder, arguments, redirections, c
     done = shell(table, model_folder, arguments, redirections)
     assert done.returncode == code
     assert done.stdout == b""
-    assert done.stderr.decode() == (f"phrasetool: {message}\n" if message else "")
+    assert done.stderr.decode() == (f"phrasetool: error: {message}\n" if message else "")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_pipes_are_read_once(table, model_folder):
     assert done.returncode == 1
     assert (
         done.stderr.decode()
-        == "phrasetool: fifo: is a pipe, was read already and has to be read again; expected a file\n"
+        == "phrasetool: error: fifo: is a pipe, was read already and has to be read again; expected a file\n"
     )
     assert not (table.parent / "new").exists()
 

@@ -107,8 +107,9 @@ def test_a_kind_may_still_be_named_by_model(former, kind):
     for arguments in (("a", "--model", former), (f"--model={former}", "a")):
         done = run_inside("train", *arguments)
         assert done.err.splitlines() == [
-            f"hint: `train --model {former}` is now `train {kind}`; the old form works for one more release",
-            "phrasetool: a: No such file or directory",
+            f"phrasetool: hint: `train --model {former}` is now `train {kind}`; "
+            "the old form works for one more release",
+            "phrasetool: error: a: No such file or directory",
         ]
     assert run_inside("train", "a", "--model", former, "-q").message == "phrasetool: a: No such file or directory"
 
@@ -116,9 +117,9 @@ def test_a_kind_may_still_be_named_by_model(former, kind):
 def test_former_names_of_options_give_one_hint_each(tmp_path, monkeypatch):
     done = run_inside("train", "a", "--iterations", "2", "--encoder=mean-max", "--iterations", "3")
     assert done.err.splitlines() == [
-        "hint: --iterations is now called --epochs; the old name works for one more release",
-        "hint: --encoder is now called --architecture; the old name works for one more release",
-        "phrasetool: a: No such file or directory",
+        "phrasetool: hint: --iterations is now called --epochs; the old name works for one more release",
+        "phrasetool: hint: --encoder is now called --architecture; the old name works for one more release",
+        "phrasetool: error: a: No such file or directory",
     ]
     monkeypatch.chdir(tmp_path)
     for text, hinted in (("iterations = 0", True), ("epochs = 0", False), ("[train.phrases]\nepochs = 0", False)):

@@ -21,7 +21,7 @@ _JOIN = """
 import os, sys, time
 names = [name for name in sys.argv[1:] if not name.startswith("--") and not name.isdigit()]
 if names[0] == "fail":
-    sys.exit("phrasetool: first\\nphrasetool: it cannot be")
+    sys.exit("phrasetool: first\\nphrasetool: error: it cannot be")
 if names[0] == "wait":
     open(names[1] + ".began", "w").close()
     for _ in range(1000):
