@@ -13,6 +13,7 @@ from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import random_parameters
+from tests.pairwise import in_turn
 from tests.tables import TABLES
 
 # The name's end and options; the output must be the same for all.
@@ -57,36 +58,38 @@ def prune(table, model_folder, *options):
     return run_inside("prune", table, "-m", model_folder, "-q", "--allow-empty", *options)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_prune_of_moses_tables(table, model_folder, tmp_path, way):
-    name, options = way
-    source, out, gone = write(tmp_path / f"in{name}", table), tmp_path / f"out{name}", tmp_path / f"gone{name}"
-    rule = ("-t", "0.3", "--keep-top", "1", *options)
-    assert prune(source, model_folder, *rule, "-o", out, "--rejected", gone).code == 0
+@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), WAYS, 2))
+def test_prune_of_moses_tables(name, model_folder, tmp_path, ways):
+    table, ((ending, options), (other_ending, other_options)) = TABLES[name], ways
+    source, out, gone = write(tmp_path / f"in{ending}", table), tmp_path / f"out{ending}", tmp_path / f"gone{ending}"
+    rule = ("-t", "0.3", "--keep-top", "1")
+    assert prune(source, model_folder, *rule, *options, "-o", out, "--rejected", gone).code == 0
     kept, rejected, lines = naive.split_lines(read(out)), naive.split_lines(read(gone)), naive.split_lines(table)
     assert naive.is_ordered_subset(kept, lines)
     assert naive.is_ordered_subset(rejected, lines)
     assert sorted(kept + rejected) == sorted(lines)
     # A last line without a line feed stays the last one, so nothing is glued together.
     assert read(out).count(b"\n") + read(gone).count(b"\n") == table.count(b"\n")
-    plain = prune(write(tmp_path / "plain", table), model_folder, "-t", "0.3", "--keep-top", "1")
-    assert read(out) == plain.out
-    piped = run_inside("prune", "-m", model_folder, "-q", "--allow-empty", *rule, stdin=source.read_bytes())
-    assert piped.out == plain.out
+    command = ("prune", "-m", model_folder, "-q", "--allow-empty", *rule, *other_options)
+    piped = run_inside(*command, stdin=write(tmp_path / f"piped{other_ending}", table).read_bytes())
+    assert (piped.code, piped.out) == (0, read(out))
 
 
 @pytest.mark.parametrize(
-    "options", [("-t", "-1"), ("-t", "1", "--keep-top", "100000"), ("--target-size", "1")], ids=str
+    ("name", "rules"),
+    in_turn(sorted(TABLES), [("-t", "-1"), ("-t", "1", "--keep-top", "100000"), ("--target-size", "1")], 2),
 )
-def test_keeping_everything_gives_the_same_bytes(table, model_folder, tmp_path, options):
-    source, out = write(tmp_path / "t", table), tmp_path / "o"
-    assert prune(source, model_folder, *options, "-o", out).code == 0
-    assert out.read_bytes() == table
+def test_keeping_everything_gives_the_same_bytes(name, model_folder, tmp_path, rules):
+    source, out = write(tmp_path / "t", TABLES[name]), tmp_path / "o"
+    for options in rules:
+        assert prune(source, model_folder, *options, "-o", out).code == 0
+        assert out.read_bytes() == TABLES[name], options
 
 
-@pytest.mark.parametrize(("name", "threads"), [("t", 1), ("t.gz", 2)])
-def test_parquet_and_back(table, tmp_path, name, threads):
-    source, packed, back = write(tmp_path / name, table), tmp_path / "t.parquet", tmp_path / "back.gz"
+@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [("t", 1), ("t.gz", 2)], 1))
+def test_parquet_and_back(name, tmp_path, ways):
+    table, ((file, threads),) = TABLES[name], ways
+    source, packed, back = write(tmp_path / file, table), tmp_path / "t.parquet", tmp_path / "back.gz"
     assert run_inside("convert", source, "-o", packed, "-q", "--threads", threads).code == 0
     assert run_inside("convert", packed, "-o", back, "-q", "--threads", threads).code == 0
     assert read(back) == table

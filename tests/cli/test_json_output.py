@@ -32,14 +32,13 @@ def options_of(name):
             return {spelling: option for option in command.get_params(context) for spelling in option.opts}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_it_and_says_more_or_less(name):
-    options = options_of(name)
-    if name not in WITHOUT:
-        assert {"-q", "-v", "--quiet", "--verbose"} <= options.keys()
-    assert ("--json" in options) == (name not in WITHOUT)
-    if name not in WITHOUT:
-        assert "as JSON" in options["--json"].help
+def test_every_command_has_it_and_says_more_or_less():
+    for name in COMMANDS:
+        options = options_of(name)
+        assert ("--json" in options) == (name not in WITHOUT), name
+        if name not in WITHOUT:
+            assert {"-q", "-v", "--quiet", "--verbose"} <= options.keys(), name
+            assert "as JSON" in options["--json"].help, name
 
 
 COMMAND_LINES = {

@@ -1,6 +1,7 @@
 import gzip
 import importlib
 import inspect
+import json
 import os
 import shutil
 import signal
@@ -255,23 +256,24 @@ def test_overview_lists_every_command():
     assert all(f" {name} {summary}" in text for name, summary in COMMANDS.items())
 
 
-@pytest.mark.parametrize("name", BUILT)
-def test_overview_and_help_are_one_text(name):
-    command = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}").command
-    assert inspect.cleandoc(command.help).splitlines()[0] == COMMANDS[name]
+def test_overview_and_help_are_one_text():
+    for name in BUILT:
+        command = importlib.import_module(f"phrasetool_cli.commands.{name.replace('-', '_')}").command
+        assert inspect.cleandoc(command.help).splitlines()[0] == COMMANDS[name]
 
 
-@pytest.mark.parametrize("name", BUILT)
-def test_every_default_is_shown_once(name):
-    with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
-        command = cli.get_command(overview, name)
-        with click.Context(command, parent=overview) as context:
-            options = [one for one in command.get_params(context) if isinstance(one, click.Option) and not one.hidden]
-            for option in options:
-                shown = option.get_help_record(context)[1].count("[default: ")
-                given = isinstance(option.default, str | int | float) and option.default != ""
-                if not option.is_flag and (given or inspect.isfunction(option.default)):
-                    assert shown == 1, option.opts
+def test_every_default_is_shown_once():
+    for name in BUILT:
+        with cli.make_context("phrasetool", [], resilient_parsing=True) as overview:
+            command = cli.get_command(overview, name)
+            with click.Context(command, parent=overview) as context:
+                for option in command.get_params(context):
+                    if not isinstance(option, click.Option) or option.hidden or option.is_flag:
+                        continue
+                    shown = option.get_help_record(context)[1].count("[default: ")
+                    has_default = isinstance(option.default, str | int | float) and option.default != ""
+                    if has_default or inspect.isfunction(option.default):
+                        assert shown == 1, (name, option.opts)
 
 
 def test_every_command_is_built():
@@ -289,52 +291,45 @@ def test_help_of_a_command(name):
     _, example, tail = text.partition("Example:\n")
     assert example
     assert tail.split()[:2] == ["phrasetool", name]
-
-
-@pytest.mark.parametrize("name", BUILT)
-def test_help_ends_with_an_example(name):
     # Commands that are wider than the terminal go on in the next line.
-    text = run_inside(name, "--help").out.decode().rstrip().replace("\\\n", "")
-    assert text.splitlines()[-1].strip().startswith("phrasetool ")
+    assert text.rstrip().replace("\\\n", "").splitlines()[-1].strip().startswith("phrasetool ")
 
 
-def loaded(*arguments):
-    """The heavy packages that a command loads."""
+def loaded(folder, *command_lines):
+    """The heavy packages that are loaded after each of some commands, which run in one process."""
     code = (
-        "import sys\nfrom phrasetool_cli.main import main\nreport = sys.argv.pop()\n"
-        "try:\n    main()\nfinally:\n"
-        "    print(*{name.split('.')[0] for name in sys.modules}, file=open(report, 'w'))\n"
+        "import json, sys\nfrom phrasetool_cli.main import main\nreport, lines = sys.argv[1], json.loads(sys.argv[2])\n"
+        "with open(report, 'w') as file:\n    for line in lines:\n"
+        "        try:\n            main(line)\n"
+        "        except SystemExit as end:\n            assert not end.code, line\n"
+        "        print(*{name.split('.')[0] for name in sys.modules}, file=file)\n"
     )
-    report = str(arguments[-1])
+    lines = json.dumps([[str(argument) for argument in line] for line in command_lines])
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", code, folder / "report", lines],
         env=clean_environment(),
         timeout=60,
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    with open(report) as file:
-        return {"numba", "numpy", "torch", "pyarrow", "gensim", "matplotlib", "scipy"} & set(file.read().split())
+    heavy = {"numba", "numpy", "torch", "pyarrow", "gensim", "matplotlib", "scipy"}
+    found = [heavy & set(line.split()) for line in (folder / "report").read_text("utf-8").splitlines()]
+    return dict(zip(command_lines, found, strict=True))
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",)], ids=" ".join)
-def test_overview_loads_nothing_heavy(tmp_path, arguments):
-    assert loaded(*arguments, tmp_path / "report") == set()
-
-
-@pytest.mark.parametrize("name", BUILT)
-def test_help_of_a_command_loads_nothing_heavy(tmp_path, name):
-    assert loaded(name, "--help", tmp_path / "report") == set()
+def test_version_and_help_load_nothing_heavy(tmp_path):
+    found = loaded(tmp_path, ("--help",), ("--version",), *((name, "--help") for name in BUILT))
+    assert {line: packages for line, packages in found.items() if packages} == {}
 
 
 def test_prune_and_annotate_do_without_torch(model_folder, tmp_path):
     table = write(tmp_path / "t", TEXT)
-    options = ("-m", model_folder, "-q", "-o", tmp_path / "o")
-    for command in (("prune", "--target-size", "0.9", "--keep-top", "0"), ("annotate",)):
-        found = loaded(*command, table, *options, tmp_path / "report")
-        assert "numba" in found
-        assert found.isdisjoint({"torch", "gensim", "matplotlib"})
+    options = (table, "-m", model_folder, "-q", "-o", tmp_path / "o")
+    lines = (("prune", "--target-size", "0.9", "--keep-top", "0", *options), ("annotate", *options))
+    for packages in loaded(tmp_path, *lines).values():
+        assert "numba" in packages
+        assert packages.isdisjoint({"torch", "gensim", "matplotlib"})
 
 
 def test_debug_shows_a_traceback(tmp_path):

@@ -12,6 +12,7 @@ from phrasetool.phrases import Phrases
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
+from tests.pairwise import pairwise
 from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
 
 
@@ -85,12 +86,16 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
 ANYTHING = ("--allow-empty", "--force")
 
 
-@pytest.mark.parametrize("protect", ["all", "words", "none"])
-@pytest.mark.parametrize("keep_top", [0, 1, 3, 10])
-def test_rule_on_moses_tables(model, model_folder, tmp_path, table, protect, keep_top):
+# No similarity reaches 1: what stays then is protected.
+@pytest.mark.parametrize(
+    ("name", "protect", "keep_top", "threshold"),
+    pairwise(sorted(TABLES), ["all", "words", "none"], [0, 1, 3, 10], [0.25, 1.0]),
+)
+def test_rule_on_moses_tables(model, model_folder, tmp_path, name, protect, keep_top, threshold):
+    table = TABLES[name]
     source = write(tmp_path / "t", table)
-    done = prune(source, model_folder, "-t", "0.25", "--keep-top", keep_top, "--protect", protect, *ANYTHING)
-    assert done.out == expected_output(model, table, 0.25, keep_top, protect)
+    done = prune(source, model_folder, "-t", threshold, "--keep-top", keep_top, "--protect", protect, *ANYTHING)
+    assert done.out == expected_output(model, table, threshold, keep_top, protect)
 
 
 def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from moses_compat.files import finished_work
 from phrasetool import prune as prune_from_python
 from tests.commands import run_inside, write
+from tests.pairwise import in_turn
 from tests.power_cuts import PowerCut, cut_after
 
 __all__ = ["cut_after"]
@@ -110,8 +111,12 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize("protection", [(), ("--protect-frequent", "none"), ("--protect-frequent", "300")], ids=str)
-@pytest.mark.parametrize("name", CUTS)
+PROTECTIONS = [(), ("--protect-frequent", "none"), ("--protect-frequent", "300")]
+
+
+@pytest.mark.parametrize(
+    ("name", "protection"), [(cut, one) for cut, some in in_turn(CUTS, PROTECTIONS, 2) for one in some]
+)
 def test_every_cut_counts_what_it_removes(table, tmp_path, monkeypatch, name, protection):
     monkeypatch.chdir(tmp_path)
     cut = (*CUTS[name], *SIMILAR, *protection)

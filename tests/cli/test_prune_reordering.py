@@ -10,6 +10,7 @@ import pytest
 
 from tests import naive, naive_reordering
 from tests.commands import read, run_inside, write
+from tests.pairwise import in_turn
 from tests.tables import FAULTY, TABLES
 
 RULE = ("-t", "0.25", "--keep-top", "1", "--protect", "words")
@@ -40,8 +41,9 @@ def run(model_folder, tmp_path):
     return both
 
 
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_moses_tables(run, model_folder, tmp_path, table, ending):
+@pytest.mark.parametrize(("name", "endings"), in_turn(sorted(TABLES), ["", ".gz"], 1))
+def test_moses_tables(run, model_folder, tmp_path, name, endings):
+    table, (ending,) = TABLES[name], endings
     reordering = reordering_of(table)
     done, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
     # In some of them a source comes back.

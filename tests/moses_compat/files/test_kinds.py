@@ -27,9 +27,9 @@ def test_tables_with_their_fields_in_another_order(tmp_path, name):
     assert refusal(path).startswith(f"{path}: is {'a table with' if name == 'memscore' else 'half of'}")
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_no_table_is_refused(name):
-    assert content_kind(TABLES[name]) is None
+def test_no_table_is_refused():
+    for name, table in TABLES.items():
+        assert content_kind(table) is None, name
 
 
 GRAMMARS = {

@@ -16,6 +16,7 @@ from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import Watch
 from tests import naive
 from tests.commands import read, write
+from tests.pairwise import pairwise
 from tests.tables import FAULTY, TABLES
 
 DATA = TABLES["seven fields"]
@@ -38,9 +39,10 @@ def naive_kept(threshold, keep_top=10, protect="all"):
     return [i for i in range(len(lines)) if i not in removed]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("best", [(None, None), (2, "all"), (1, "words"), (None, "none")], ids=str)
-@pytest.mark.parametrize("threshold", [0.25, 0.6, 0.99])
+@pytest.mark.parametrize(
+    ("threads", "best", "threshold"),
+    pairwise([1, 2], [(None, None), (2, "all"), (1, "words"), (None, "none")], [0.25, 0.6, 0.99]),
+)
 def test_the_paper_s_rule(tmp_path, threshold, best, threads):
     keep_top, protect = best
     result = prune(ask(tmp_path, threshold=threshold, keep_top=keep_top, protect=protect, threads=threads))

@@ -124,12 +124,12 @@ def test_what_was_asked_for_stays_whatever_the_size(entries):
 @pytest.mark.parametrize(
     ("protect", "sizes"), [("words", [5, 2]), (None, [5, 2]), ("all", [5, 2, 9]), ("none", [])]
 )  # fmt: skip
-@pytest.mark.parametrize("entries", range(17))
-def test_else_as_many_as_there_is_room_for(protect, sizes, entries):
+def test_else_as_many_as_there_is_room_for(protect, sizes):
     """At most three fifths of the table, but one of every source."""
-    fitting = [k for k in range(1, 11) if sum(min(k, size) for size in sizes) <= 0.6 * entries]
-    found = PruneRequest("t", **SIZE, protect=protect).rule_for_size(MEASURES)(entries)
-    assert found == KeepBest(max(fitting, default=1), protect or "words")
+    rule = PruneRequest("t", **SIZE, protect=protect).rule_for_size(MEASURES)
+    for entries in range(17):
+        fitting = [k for k in range(1, 11) if sum(min(k, size) for size in sizes) <= 0.6 * entries]
+        assert rule(entries) == KeepBest(max(fitting, default=1), protect or "words"), entries
 
 
 def test_where_similarities_come_from(tmp_path, model_folder):

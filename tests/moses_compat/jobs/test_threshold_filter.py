@@ -7,6 +7,8 @@ from moses_compat.jobs.threshold_filter import parse_thresholds, threshold_table
 from moses_compat.tables.blocks import TableScan
 from tests import naive, naive_filter
 from tests.commands import read, write
+from tests.pairwise import pairwise
+from tests.tables import TABLES
 
 
 @pytest.mark.parametrize(
@@ -24,10 +26,14 @@ def test_wrong_threshold_specs(text):
         parse_thresholds(text)
 
 
-@pytest.mark.parametrize("scan", [{}, {"threads": 2, "block_bytes": 1}])
-@pytest.mark.parametrize("keep_words", [False, True])
-@pytest.mark.parametrize("limits", [(0.3,), (1e-4, 0.5), (2.0,)], ids=str)
-def test_threshold_equals_the_naive_filter(tmp_path, table, limits, keep_words, scan):
+COMBINATIONS = pairwise(
+    sorted(TABLES), [(0.3,), (1e-4, 0.5), (2.0,)], [False, True], [{}, {"threads": 2, "block_bytes": 1}]
+)
+
+
+@pytest.mark.parametrize(("name", "limits", "keep_words", "scan"), COMBINATIONS)
+def test_threshold_equals_the_naive_filter(tmp_path, name, limits, keep_words, scan):
+    table = TABLES[name]
     thresholds = dict(enumerate(limits[: max(naive.first_score_count(table), 1)]))
     path, out = write(tmp_path / "table", table), tmp_path / "out.gz"
     with Input(str(path)) as source, Output(str(out)) as output:

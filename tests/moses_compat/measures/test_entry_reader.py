@@ -12,6 +12,7 @@ from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.protection import KeepBest
 from tests import naive
 from tests.commands import write
+from tests.pairwise import pairwise
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 
@@ -114,9 +115,14 @@ class Counted(SimilarityReader):
         return Scores(-lengths, ~block.faulty & (sources != 2))
 
 
-@pytest.mark.parametrize("size", [1, 300, 1 << 20])
-@pytest.mark.parametrize("name", ["seven fields", "groups that come back", "faulty"])
-@pytest.mark.parametrize("best", [KeepBest(0, "all"), KeepBest(3, "all"), KeepBest(10, "words"), KeepBest(1, "none")])
+@pytest.mark.parametrize(
+    ("size", "name", "best"),
+    pairwise(
+        [1, 300, 1 << 20],
+        ["seven fields", "groups that come back", "faulty"],
+        [KeepBest(0, "all"), KeepBest(3, "all"), KeepBest(10, "words"), KeepBest(1, "none")],
+    ),
+)
 def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, best):
     path = write(tmp_path / "t", {**TABLES, "faulty": FAULTY}[name])
     scan = TableScan("keep", block_bytes=size)

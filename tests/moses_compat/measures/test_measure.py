@@ -42,6 +42,7 @@ from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.moses_compat.measures.test_model_weights import ini_of
+from tests.pairwise import in_turn
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
@@ -107,15 +108,15 @@ def check(measures, data, weights=None, losses=False):
         assert not measures[LOSSES][measures.faulty].any()
 
 
-@pytest.mark.parametrize("scan", SCANS)
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_tables_of_all_shapes(tmp_path, name, scan):
+@pytest.mark.parametrize(("name", "scans"), in_turn(sorted(TABLES), SCANS, 2))
+def test_tables_of_all_shapes(tmp_path, name, scans):
     data = TABLES[name]
-    check(measure(tmp_path, data, scan=scan), data)
-    if name not in NEGATIVE:
-        losses = name not in RULES
-        weights = weights_for(data)
-        check(measure(tmp_path, data, scan=scan, weights=weights, losses=losses), data, weights, losses)
+    for scan in scans:
+        check(measure(tmp_path, data, scan=scan), data)
+        if name not in NEGATIVE:
+            losses = name not in RULES
+            weights = weights_for(data)
+            check(measure(tmp_path, data, scan=scan, weights=weights, losses=losses), data, weights, losses)
 
 
 WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4).map(b" ".join)

@@ -23,6 +23,7 @@ from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
 from tests import naive
 from tests.commands import write
+from tests.pairwise import pairwise
 from tests.tables import FAULTY, TABLES
 
 SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
@@ -89,9 +90,9 @@ def expected_of(data):
 NAMES = ["seven fields", "lexicalised", "model 1"]
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("best", [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")], ids=str)
+@pytest.mark.parametrize(
+    ("scan", "name", "best"), pairwise(SCANS, NAMES, [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")])
+)
 def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
     data = TABLES[name] + b"no entry\n"
     lines, groups, similar, opinions = expected_of(data)
@@ -107,9 +108,7 @@ def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
     assert (own.tables, sum(own.taken), own.finished) == ([path], len(lines), [len(lines)])
 
 
-@pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scale", ["exp", "probability", "raw"])
+@pytest.mark.parametrize(("scan", "name", "scale"), pairwise(SCANS, NAMES, ["exp", "probability", "raw"]))
 def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, scan, scale):
     data = TABLES[name] + b"no entry\n"
     lines, _, similar, opinions = expected_of(data)

@@ -165,10 +165,10 @@ def test_faulty_lines_are_passed_over(tmp_path):
         (b" ||| 0-0 ||| 5 2 5", "the entry has an impossible joint count .found '5 2 5'"),
     ],
 )
-@pytest.mark.parametrize("scan", SCANS)
-def test_tables_without_counts(tmp_path, field, message, scan):
-    with pytest.raises(DataError, match=f"table:4: {message}"):
-        probabilities(tmp_path, PLAIN + b"c ||| z ||| 1" + field + b"\n" + PLAIN, "kneser-ney", "keep", **scan)
+def test_tables_without_counts(tmp_path, field, message):
+    for scan in SCANS:
+        with pytest.raises(DataError, match=f"table:4: {message}"):
+            probabilities(tmp_path, PLAIN + b"c ||| z ||| 1" + field + b"\n" + PLAIN, "kneser-ney", "keep", **scan)
 
 
 def test_counts_of_six_digits(tmp_path):

@@ -11,6 +11,7 @@ from moses_compat.files.streams import Input
 from moses_compat.tables.inspect import inspect_table
 from tests import naive
 from tests.commands import write
+from tests.pairwise import in_turn
 from tests.tables import FAULTY, OTHER_FILES, TABLES
 from tests.test_promise import tables_with_oddities
 
@@ -212,10 +213,11 @@ def found_oddities(summary):
     }
 
 
-@pytest.mark.parametrize("way", [(1, 1 << 21), (2, 1), (2, 300)], ids=str)
-def test_every_table(table, tmp_path, way):
-    summary = inspect(write(tmp_path / "t", table), *way)
-    assert found_oddities(summary) == naive_oddities(table)
+@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 21), (2, 1), (2, 300)], 2))
+def test_every_table(name, tmp_path, ways):
+    table = TABLES[name]
+    summary, other = (inspect(write(tmp_path / "t", table), *way) for way in ways)
+    assert found_oddities(summary) == found_oddities(other) == naive_oddities(table)
     lines = naive.split_lines(table)
     assert summary.entries == len(lines)
     assert summary.bytes == len(table)

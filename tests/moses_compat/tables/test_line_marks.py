@@ -75,12 +75,11 @@ def test_a_byte_more_less_or_changed_is_another_hash(line, data):
     assert hashes[0] not in hashes[1:]
 
 
-@pytest.mark.parametrize("whole_groups", [True, False])
-@pytest.mark.parametrize("size", [1, 300, 1 << 20])
 @pytest.mark.parametrize("name", [*TABLES, "faulty"])
-def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name, size, whole_groups):
+def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
     data = FAULTY if name == "faulty" else TABLES[name]
-    for raw in raws_of(tmp_path / "t", data, size, whole_groups):
+    ways = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]
+    for raw in (raw for way in ways for raw in raws_of(tmp_path / "t", data, *way)):
         block = parsed(raw)
         found = LineMarks.of(raw, block).recognise(raw)
         assert (found is not None) == (is_known(block) and not raw.continued)

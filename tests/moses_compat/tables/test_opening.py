@@ -31,9 +31,9 @@ def test_a_reordering_table(size, directions):
     assert looks_like(orientations(20, size, directions)) == REORDERING_TABLE
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_no_phrase_table_looks_like_a_reordering_table(name):
-    assert looks_like(TABLES[name]) in (PHRASE_TABLE, None)
+def test_no_phrase_table_looks_like_a_reordering_table():
+    for name, table in TABLES.items():
+        assert looks_like(table) in (PHRASE_TABLE, None), name
 
 
 def test_what_may_be_of_either_kind():

@@ -11,6 +11,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from tests import naive
 from tests.commands import read, run_inside, write
+from tests.pairwise import in_turn
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
 
@@ -29,10 +30,10 @@ def there_and_back(source, folder, threads=1, block_bytes=1 << 23):
     return (folder / "back").read_bytes()
 
 
-@pytest.mark.parametrize("way", [(1, 1 << 23), (2, 512), (2, 1)], ids=str)
-def test_the_text_comes_back(table, tmp_path, way):
-    for name in ("t", "t.gz"):
-        assert there_and_back(write(tmp_path / name, table), tmp_path, *way) == table
+@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 23), (2, 512), (2, 1)], 2))
+def test_the_text_comes_back(name, tmp_path, ways):
+    for file, way in zip(("t", "t.gz"), ways, strict=True):
+        assert there_and_back(write(tmp_path / file, TABLES[name]), tmp_path, *way) == TABLES[name]
 
 
 @settings(max_examples=60)

@@ -95,9 +95,11 @@ def test_scan_agrees_with_naive(data, expected):
     check_scan(data, expected)
 
 
-def test_scan_of_moses_tables(table):
-    check_scan(table, naive.first_score_count(table))
-    assert not scan_lines(array(table), naive.first_score_count(table)).faults.any()
+def test_moses_tables(table):
+    scores = naive.first_score_count(table)
+    check_scan(table, scores)
+    assert not scan_lines(array(table), scores).faults.any()
+    check_parser(table, scores)
 
 
 def check_parser(data, expected):
@@ -125,10 +127,6 @@ def check_parser(data, expected):
 @example(b"||| x ||| 1\n", -1)
 def test_parser_agrees_with_naive(data, expected):
     check_parser(data, expected)
-
-
-def test_parser_of_moses_tables(table):
-    check_parser(table, naive.first_score_count(table))
 
 
 def test_parser_without_vocabularies():
