@@ -955,12 +955,19 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
     return folder
 
 
+@pytest.fixture(scope="module")
+def only_place(inputs, tmp_path_factory):
+    """One for all tests, as some outputs name it."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "in").symlink_to(inputs)
+    return folder
+
+
 @pytest.fixture
-def place(inputs, tmp_path, monkeypatch):
-    """An empty working directory that has the inputs as `in/`."""
-    (tmp_path / "in").symlink_to(inputs)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def place(only_place, monkeypatch):
+    """The working directory, which has the inputs as `in/`."""
+    monkeypatch.chdir(only_place)
+    return only_place
 
 
 def observed(name, line, place):
