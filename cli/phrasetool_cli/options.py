@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
 if TYPE_CHECKING:
     from moses_compat.files.finished_work import FinishedWork
     from moses_compat.jobs.annotate import IniEdit
+    from moses_compat.measures.similarity_requests import EncoderRequest
     from phrasetool.cluster.ray_runner import RayRunner
     from phrasetool.watch import Watch
 
@@ -326,3 +328,135 @@ def ini_edit(
 
         there = with_reordering_table(there, os.path.abspath(reordering))
     return replace(IniEdit.of(there, table, output, ini_output, weight), relative=relative)
+
+
+SCHEMA_VERSION = 1
+STANDARD = "-"
+
+
+json_option = click.option(
+    "--json", "json_file", is_flag=False, flag_value=STANDARD, metavar="[FILE]",
+    help="Write results as JSON to FILE or standard output.",
+)  # fmt: skip
+
+
+def json_document(
+    path: str | None, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = (), indent: int = 2
+) -> Callable[[Mapping[str, Any]], None]:
+    """Where the document of the running command goes; its file appears when the command has ended well.
+
+    Args:
+        path: of `--json`; None writes nothing.
+        inputs: what the command reads.
+        outputs: what else it writes.
+        indent: blanks a level.
+
+    Returns:
+        Takes the document; `schema_version` is added if it has none.
+
+    Raises:
+        click.UsageError: document and data would both go to standard output, or the file holds something else.
+        PhraseToolError: the document would take the place of an input or of another output, or cannot be written.
+    """
+    from moses_compat.files.streams import Output
+
+    if path is None:
+        return lambda document: None
+    outputs = list(outputs)
+    if path == STANDARD and STANDARD in outputs:
+        raise click.UsageError(
+            "--json and the output both go to standard output; write one of them to a file (--json FILE or -o FILE)"
+        )
+    check_outputs(inputs, [*outputs, path])
+    _check_file(path)
+    output = click.get_current_context().with_resource(Output(path))
+
+    def write(document: Mapping[str, Any]) -> None:
+        whole = {"schema_version": SCHEMA_VERSION, **document}
+        # Counts may be scalars of numpy.
+        text = json.dumps(whole, indent=indent, ensure_ascii=False, default=lambda value: value.item())
+        output.write_text(f"{text}\n".encode("utf-8", "replace"))
+        output.flush()
+
+    return write
+
+
+def _check_file(path: str) -> None:
+    """Refuse a file that holds something else: `--json` before an argument takes that for its FILE."""
+    from moses_compat.files.packing import HEAD_BYTES, packing_for, without_ending
+
+    if path == STANDARD or not os.path.isfile(path):
+        return
+    with open(path, "rb") as there:
+        head = there.read(HEAD_BYTES)
+    # What was written before was JSON, plain or compressed.
+    packed = without_ending(path).endswith(".json") and (packing := packing_for(path)) and packing.begins(head, path)
+    if head and head[:1] not in (b"{", b"[") and not packed:
+        raise click.UsageError(
+            f"--json {path}: this file is there and is no JSON; name another one, or write `--json -` for standard "
+            "output"
+        )
+
+
+# Parameters of sentence encoders -> their options.
+FOR_ENCODERS = {"target_encoder": "--target-encoder", "detokenise": "--detokenise", "prefix": "--prefix"}
+# Parameters of `EncoderRequest`, in order -> their options.
+_FLAGS = {
+    "target_encoder": "--target-encoder",
+    "detokenise": "--detokenise",
+    "prefix": "--prefix",
+    "normalise": "--normalise",
+    "encoder_store": "--encoder-store",
+}
+
+sentence_encoder_options = sections(
+    "Sentence encoder",
+    click.option("--encoder", metavar="FOLDER",
+                 help="Pretrained sentence encoder."),
+    click.option("--target-encoder", metavar="FOLDER",
+                 help="Encoder of the target side.  [default: the same]"),
+    click.option("--detokenise", metavar="LANG",
+                 help="Detokenise by language, or SOURCE,TARGET."),
+    click.option("--prefix", metavar="TEXT", help="Put this before every text, as in 'query: '."),
+)  # fmt: skip
+
+encoder_options = sections(
+    "Sentence encoder",
+    sentence_encoder_options,
+    click.option("--normalise", type=click.Choice(["centred-margin", "margin", "centred", "cosine"]),
+                 help="Centre vectors, apply CSLS.  [default: the first]"),
+    click.option("--encoder-store", metavar="FOLDER",
+                 help="Folder of kept vectors.  [default: TABLE.ID.vectors]"),
+)  # fmt: skip
+
+
+def chosen_encoder(given: dict[str, Any], table: str, inputs: bool = True) -> EncoderRequest | None:
+    """The encoder that was asked for, taken out of the values of all options; None if none was.
+
+    Args:
+        given: values by name.
+        table: the table; it is read twice.
+        inputs: whether the encoder will be asked at all.
+
+    Raises:
+        click.UsageError: options that do not go together, or a language that is none.
+    """
+    folder, more = given.pop("encoder"), {name: given.pop(name) for name in _FLAGS}
+    named = [flag for name, flag in _FLAGS.items() if more[name] is not None]
+    if folder is None:
+        if named:
+            raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
+        return None
+    from moses_compat.files.paths import is_stream
+    from moses_compat.measures.similarity_requests import EncoderRequest
+
+    if inputs and is_stream(table):
+        raise click.UsageError("--encoder reads the table twice, so it cannot come from standard input or a pipe")
+    if os.path.isfile(os.path.join(folder, "source.vocab")):
+        raise click.UsageError(f"{folder} is a model of phrasetool; name it with -m")
+    found = {"target_folder" if name == "target_encoder" else name.removeprefix("encoder_"): value
+             for name, value in more.items() if value is not None}  # fmt: skip
+    try:
+        return EncoderRequest(folder, **found)
+    except ValueError as error:
+        raise click.UsageError(f"--detokenise: {error}") from error

@@ -1,15 +1,21 @@
-"""What is said of a table when it is done."""
+"""Summaries of a finished table, of a pruned one, and of a sweep of thresholds."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from phrasetool_cli.progress import say
 
 if TYPE_CHECKING:
+    from moses_compat.jobs.prune import PruneResult, Swept
     from moses_compat.tables.orphans import OrphanCounts
+    from phrasetool.pruning.occurrence_counts import CountedEntry, OccurrenceCounts
+    from phrasetool.pruning.protection import KeepBest
+    from phrasetool_cli.progress import TerminalWatch
 
 
 def say_kept(kept: int, total: int, things: str, notes: Iterable[tuple[int, str]], behind: str = "") -> None:
@@ -52,3 +58,137 @@ def tell_derivations(outcomes: Counter[int]) -> None:
     for outcome, count in outcomes.most_common():
         if outcome != REACHED:
             say(f"  {count:,} not: {REASONS[outcome]}")
+
+
+def tell_pruned(result: PruneResult) -> None:
+    """The summary."""
+    counts = result.statistics
+    removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
+    wanted = counts.protected + sum(counts.removed.values())
+    best = counts.protected - counts.protected_frequent
+    notes = [
+        *((count, f"went by {_by(label)}") for label, count in removed),
+        (
+            counts.settled,
+            f"stayed unscored: their sources have no more than {result.best.k if result.best else 0} entries",
+        ),
+        (best, f"of {wanted:,} below the threshold stayed as one of the best of their source"),
+        (
+            counts.protected_frequent,
+            f"of {wanted:,} below the threshold were kept as frequent mutual translations (--protect-frequent)",
+        ),
+        (counts.without_opinion, "stayed because a side has only unknown words"),
+        (counts.faulty_kept, "faulty lines were passed through"),
+        (counts.faulty_skipped, "faulty lines were left out"),
+    ]
+    say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
+    if result.best is not None and 2 * counts.settled > counts.entries:
+        left = f"leaves {counts.entries - counts.settled:,} of {counts.entries:,} entries to the threshold"
+        say(f"  protection ({result.best.words}) {left}; {_less(result.best)}")
+    elif result.best is not None:
+        _tell_protection(best, wanted, result.best)
+    tell_occurrences(counts.occurrences, counts.entries, result.best.frequent if result.best else None)
+    if result.orphans:
+        tell_orphans(result.orphans)
+    say(f"signature {result.signature}")
+
+
+def tell_occurrences(occurrences: OccurrenceCounts, entries: int, frequent: int | None) -> None:
+    """Print how often removed entries were seen.
+
+    Args:
+        occurrences: of the table.
+        entries: of the table.
+        frequent: count above which mutual translations are protected; None if none is.
+    """
+    if not occurrences.complete:
+        which = "the table has no joint counts"
+        if occurrences.missing < entries:
+            which = f"{occurrences.missing:,} of {entries:,} entries have no joint count"
+        protection = ", and --protect-frequent cannot protect entries without one" if frequent is not None else ""
+        say(f"  {which}: occurrences are not reported{protection}")
+        return
+    if occurrences.derived:
+        say(f"  joint counts of {occurrences.derived:,} entries were derived as phi(f|e) * c(t)")
+    total, removed = occurrences.millionths_as_numbers()
+    share = f"{occurrences.removed_share:.1%}"
+    say(f"  removed {share} of the occurrences ({_count(removed)} of {_count(total)})")
+    if occurrences.frequent:
+        say(f"  most frequent removed entries: {_listed(occurrences.frequent)}")
+
+
+def warn_of_frequent(occurrences: OccurrenceCounts, watch: TerminalWatch) -> None:
+    """Warn of removed mutual translations that were seen often."""
+    if occurrences.mutual:
+        entries = "1 mutual translation" if occurrences.mutual == 1 else f"{occurrences.mutual:,} mutual translations"
+        watch.warn(
+            f"removed {entries} seen more than {occurrences.limit:,} times: {_listed(occurrences.frequent_mutual)}"
+            f"{', ...' if occurrences.mutual > len(occurrences.frequent_mutual) else ''}; "
+            f"--protect-frequent {occurrences.limit} keeps such entries"
+        )
+
+
+def _listed(entries: Sequence[CountedEntry]) -> str:
+    """Return entries with their counts, in one line; control characters are shown as `?`."""
+    texts = (f"{entry.source} ||| {entry.target} ({_count(entry.occurrences)})" for entry in entries)
+    return "".join(letter if letter.isprintable() else "?" for letter in ", ".join(texts))
+
+
+def _count(number: float) -> str:
+    """Return a count, with at most six decimals."""
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.6f}".rstrip("0")
+
+
+def _tell_protection(kept: int, wanted: int, best: KeepBest) -> None:
+    """A word about protection where it, and not the threshold, decides."""
+    if 2 * kept <= wanted:
+        return
+    say(f"  protection ({best.words}) kept {kept / wanted:.1%} of what was below the threshold; {_less(best)}")
+
+
+def _less(best: KeepBest) -> str:
+    """How to have less protected."""
+    if best.protect == "all":
+        return "--protect words protects those of one-word sources only"
+    return "a smaller --keep-top protects fewer"
+
+
+def sweep_document(rows: Sequence[Swept]) -> dict[str, Any]:
+    """A sweep, for `--json`."""
+    swept = [
+        {"threshold": row.threshold, "kept": row.kept, "below_threshold": row.failing, "protected": row.protected}
+        for row in rows
+    ]
+    return {"entries": rows[0].entries, "thresholds": swept}
+
+
+def tell_sweep(rows: Sequence[Swept], best: KeepBest, *, table: bool, summary: bool) -> None:
+    """Print the sizes on standard output if they are wanted; the summary is about the highest threshold."""
+    if table:
+        click.echo("threshold\tentries\tshare")
+        for row in rows:
+            click.echo(f"{row.threshold:g}\t{row.kept}\t{row.kept / max(row.entries, 1):.4f}")
+    last = rows[-1]
+    if summary and last.protected:
+        say(
+            f"of {last.failing:,} entries below {last.threshold:g}, {last.protected:,} stay as one of the best of "
+            f"their source{_frequent(best)}"
+        )
+        _tell_protection(last.protected, last.failing, best)
+
+
+def _frequent(best: KeepBest) -> str:
+    """Name the protection of frequent entries, after that of the best ones."""
+    return "" if best.frequent is None else f", or as mutual translations seen more than {best.frequent:,} times"
+
+
+def _by(label: str) -> str:
+    """Which criteria a label of `Reasons.labels` names."""
+    from phrasetool.pruning.reasons import TOGETHER
+
+    names = label.split("+")
+    if label == TOGETHER:
+        return "all criteria together: none would have removed them by itself"
+    if len(names) == 1:
+        return f"{label}: no other criterion would have removed them by itself"
+    return f"each of {', '.join(names[:-1])} and {names[-1]}"

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.demo import steps
+from phrasetool_cli.commands import demo as steps
 from tests.commands import run_inside, run_outside
 
 

@@ -11,15 +11,17 @@ import click
 
 from phrasetool_cli.checks import check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     WHICH_MODEL,
     check_resumable,
+    chosen_encoder,
     chosen_runner,
     cluster_options,
     default_model,
+    encoder_options,
     ini_edit,
+    json_document,
+    json_option,
     relative_option,
     resume_option,
     scoring_device_option,

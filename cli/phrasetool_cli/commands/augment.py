@@ -10,8 +10,15 @@ import click
 from phrasetool.augment.evidence import EVIDENCE
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import ini_edit, relative_option, sort_option, table_options, weight_option
+from phrasetool_cli.options import (
+    ini_edit,
+    json_document,
+    json_option,
+    relative_option,
+    sort_option,
+    table_options,
+    weight_option,
+)
 from phrasetool_cli.parameter_types import names_of
 from phrasetool_cli.progress import TerminalWatch
 

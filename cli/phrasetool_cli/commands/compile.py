@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import quiet_option
+from phrasetool_cli.options import json_document, json_option, quiet_option
 from phrasetool_cli.progress import TerminalWatch
 
 _EXAMPLE = """\b

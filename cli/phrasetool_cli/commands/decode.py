@@ -9,7 +9,6 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused, refuse_unused_limits
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     check_resumable,
     chosen_runner,
@@ -18,6 +17,8 @@ from phrasetool_cli.options import (
     engine_options,
     finished_work,
     force_option,
+    json_document,
+    json_option,
     output_option,
     resume_option,
     search_options,

@@ -9,8 +9,7 @@ import click
 
 from phrasetool_cli.checks import refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import quiet_option
+from phrasetool_cli.options import json_document, json_option, quiet_option
 from phrasetool_cli.parameter_types import names_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import quiet_option
+from phrasetool_cli.options import json_document, json_option, quiet_option
 
 if TYPE_CHECKING:
     from phrasetool.bitext.mining_quality import MiningPoint, MiningQuality

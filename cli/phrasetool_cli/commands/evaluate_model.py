@@ -11,8 +11,7 @@ import click
 
 from phrasetool.errors import DataError
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import default_model, force_option, model_option, quiet_option
+from phrasetool_cli.options import default_model, force_option, json_document, json_option, model_option, quiet_option
 from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from dataclasses import replace
 import click
 
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     available_processors,
     chosen_runner,
     cluster_options,
     force_option,
+    json_document,
+    json_option,
     quiet_option,
     threads_option,
 )

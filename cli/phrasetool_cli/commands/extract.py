@@ -9,8 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, quiet_option, threads_option
+from phrasetool_cli.options import json_document, json_option, output_option, quiet_option, threads_option
 from phrasetool_cli.parameter_types import FiniteRange, size_in_bytes
 from phrasetool_cli.progress import ItemProgress, TerminalWatch
 

@@ -10,9 +10,15 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.encoder_options import FOR_ENCODERS, sentence_encoder_options
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import allow_empty_option, engine_options, force_option
+from phrasetool_cli.options import (
+    FOR_ENCODERS,
+    allow_empty_option,
+    engine_options,
+    force_option,
+    json_document,
+    json_option,
+    sentence_encoder_options,
+)
 from phrasetool_cli.parameter_types import FiniteRange, Share
 from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.summaries import say_kept

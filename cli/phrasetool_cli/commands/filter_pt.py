@@ -9,8 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, sort_option, table_options
+from phrasetool_cli.options import json_document, json_option, output_option, sort_option, table_options
 from phrasetool_cli.parameter_types import significance_threshold
 from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.summaries import say_kept

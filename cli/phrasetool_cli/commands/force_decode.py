@@ -11,7 +11,6 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     check_resumable,
     chosen_runner,
@@ -20,6 +19,8 @@ from phrasetool_cli.options import (
     engine_options,
     finished_work,
     force_option,
+    json_document,
+    json_option,
     resume_option,
 )
 from phrasetool_cli.progress import ItemProgress, TerminalWatch, say

@@ -10,9 +10,8 @@ import click
 
 from moses_compat.files.paths import STANDARD
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.messages import with_remedy
-from phrasetool_cli.options import quiet_option, threads_option
+from phrasetool_cli.options import json_document, json_option, quiet_option, threads_option
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, quiet_option
+from phrasetool_cli.options import json_document, json_option, output_option, quiet_option
 from phrasetool_cli.parameter_types import size_in_bytes
 from phrasetool_cli.progress import TerminalWatch, say
 

@@ -8,9 +8,17 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.encoder_options import FOR_ENCODERS, sentence_encoder_options
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import dev_option, engine_options, former_option, hint_at_dev, output_option
+from phrasetool_cli.options import (
+    FOR_ENCODERS,
+    dev_option,
+    engine_options,
+    former_option,
+    hint_at_dev,
+    json_document,
+    json_option,
+    output_option,
+    sentence_encoder_options,
+)
 from phrasetool_cli.parameter_types import FiniteRange, finite_number
 from phrasetool_cli.progress import TerminalWatch
 

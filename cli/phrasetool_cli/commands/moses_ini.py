@@ -8,8 +8,14 @@ import click
 
 from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, quiet_option, relative_option, weight_option
+from phrasetool_cli.options import (
+    json_document,
+    json_option,
+    output_option,
+    quiet_option,
+    relative_option,
+    weight_option,
+)
 
 _EXAMPLE = """\b
 Example:

@@ -10,8 +10,14 @@ import click
 
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import default_model, device_option, engine_options, model_option
+from phrasetool_cli.options import (
+    default_model,
+    device_option,
+    engine_options,
+    json_document,
+    json_option,
+    model_option,
+)
 from phrasetool_cli.progress import ItemProgress, TableProgress, say
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs, is_given, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, table_options
+from phrasetool_cli.options import json_document, json_option, output_option, table_options
 from phrasetool_cli.parameter_types import Share, column_pair, names_of, size_in_bytes
 from phrasetool_cli.progress import TerminalWatch
 

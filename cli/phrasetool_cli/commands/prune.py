@@ -11,13 +11,14 @@ import click
 
 from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.encoder_options import chosen_encoder, encoder_options
-from phrasetool_cli.json_output import json_option
 from phrasetool_cli.options import (
     check_resumable,
+    chosen_encoder,
     chosen_runner,
     cluster_options,
     default_model,
+    encoder_options,
+    json_option,
     output_option,
     resume_option,
     scoring_device_option,
@@ -33,14 +34,14 @@ from phrasetool_cli.parameter_types import (
     threshold_sweep,
     worth_threshold,
 )
-from phrasetool_cli.prune_summary import (
+from phrasetool_cli.summaries import (
     sweep_document,
     tell_occurrences,
+    tell_parts,
     tell_pruned,
     tell_sweep,
     warn_of_frequent,
 )
-from phrasetool_cli.summaries import tell_parts
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -250,7 +251,7 @@ def command(**given: Any) -> None:
     """
     from moses_compat.jobs.prune import TableTooSmallError, prune, sweep
     from phrasetool.errors import PhraseToolError
-    from phrasetool_cli.json_output import json_document
+    from phrasetool_cli.options import json_document
     from phrasetool_cli.progress import TerminalWatch
 
     quiet, json_file, dry_run = given["quiet"], given["json_file"], given["dry_run"]

@@ -8,8 +8,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import output_option, table_options
+from phrasetool_cli.options import json_document, json_option, output_option, table_options
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.summaries import tell_orphans
 

@@ -10,13 +10,14 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     dev_option,
     engine_options,
     force_option,
     former_option,
     hint_at_dev,
+    json_document,
+    json_option,
     list_source_option,
     neural_column_options,
     output_option,

@@ -10,8 +10,15 @@ import click
 
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.json_output import json_document, json_option
-from phrasetool_cli.options import default_model, device_option, engine_options, model_option, output_option
+from phrasetool_cli.options import (
+    default_model,
+    device_option,
+    engine_options,
+    json_document,
+    json_option,
+    model_option,
+    output_option,
+)
 from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
 
 if TYPE_CHECKING:

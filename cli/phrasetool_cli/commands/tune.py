@@ -11,7 +11,6 @@ import click
 from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused_limits
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.commands.decode import load_translator
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     check_resumable,
     chosen_runner,
@@ -23,6 +22,8 @@ from phrasetool_cli.options import (
     force_option,
     former_option,
     hint_at_dev,
+    json_document,
+    json_option,
     relative_option,
     resume_option,
     search_options,

@@ -1,1 +1,1 @@
-"""The demo: a small Chinese-English corpus, its alignment and a model, and the steps from them to BLEU."""
+"""The demo: a small Chinese-English corpus, its alignment and a model."""

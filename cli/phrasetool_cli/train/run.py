@@ -17,12 +17,13 @@ from phrasetool.nn.device import FINE, check_precision
 from phrasetool.text_splitting import split_lines
 from phrasetool_cli.checks import check_inputs
 from phrasetool_cli.command import sections
-from phrasetool_cli.json_output import json_document, json_option
 from phrasetool_cli.options import (
     WHICH_MODEL,
     default_model,
     device_option,
     force_option,
+    json_document,
+    json_option,
     quiet_option,
     seed_option,
     threads_option,
