@@ -1,4 +1,4 @@
-"""Checks of what was given to a command, before any work starts."""
+"""Checks of the arguments of a command, before any work starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from phrasetool.errors import PhraseToolError
 
 
 def check_inputs(paths: Iterable[str | None]) -> None:
-    """Refuse files that are not there or cannot be opened; pipes are left alone, what is None was not given.
+    """Refuse missing files and files that cannot be opened; pipes are not opened, and None is skipped.
 
     Raises:
         DataError: which, and why.
@@ -26,12 +26,12 @@ def check_inputs(paths: Iterable[str | None]) -> None:
 
 
 def _is_special(path: str) -> bool:
-    """Whether a path is there and neither a file nor a folder: what is taken out of it is gone."""
+    """Whether a path exists and is neither a file nor a folder, such as a pipe: bytes read from it are lost."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def is_given(name: str) -> bool:
-    """Whether an option stands on the command line, rather than in a configuration file.
+    """Whether an option was typed on the command line, rather than set in a configuration file.
 
     Args:
         name: of its parameter.
@@ -63,10 +63,8 @@ def refuse_unused_limits(cube: bool) -> None:
 def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
     """Refuse to write over an input or a model, twice to one file, or where nothing can be written.
 
-    What is None was not given.
-
     Args:
-        inputs, outputs: files.
+        inputs, outputs: files; None is skipped.
         folders: outputs may be folders, too, and only their names are checked.
 
     Raises:
@@ -75,16 +73,16 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
     from moses_compat.files.paths import model_of, same_file
     from moses_compat.files.streams import check_writable
 
-    given = [path for path in inputs if path is not None]
-    named = [path for path in outputs if path is not None]
-    for i, path in enumerate(named):
-        for other in given:
+    sources = [path for path in inputs if path is not None]
+    targets = [path for path in outputs if path is not None]
+    for i, path in enumerate(targets):
+        for other in sources:
             if same_file(path, other):
                 raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
         if folder := model_of(path):
             raise PhraseToolError(f"{path}: the output is a file of the model in {folder}; choose another name")
-        for other in named[:i]:
+        for other in targets[:i]:
             if same_file(path, other) or path == other == "-":
                 raise PhraseToolError(f"{path}: two outputs go to one file")
-    for path in named if not folders else ():
+    for path in targets if not folders else ():
         check_writable(path)

@@ -103,14 +103,14 @@ def version_signature() -> str:
 
     from phrasetool import __version__
 
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    found["system"] = f"{platform.system()}-{platform.machine()}"
-    return "|".join([f"phrasetool {__version__}", *(f"{name}:{value}" for name, value in found.items())])
+            versions[name] = "none"
+    versions["system"] = f"{platform.system()}-{platform.machine()}"
+    return "|".join([f"phrasetool {__version__}", *(f"{name}:{value}" for name, value in versions.items())])
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -27,7 +27,7 @@ _EXCLUSIVE = (
 
 
 def find_config(named: str | None) -> str | None:
-    """The file: the one that was named, else `phrasetool.toml` in the current folder if it is there.
+    """Return the configuration file: the named one, or `phrasetool.toml` in the current folder if it exists.
 
     Raises:
         PhraseToolError: the named file is not there.
@@ -184,7 +184,7 @@ def _key(option: click.Option) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What may be meant by a name that is none of these; for the end of a message."""
+    """Suggest a similar name for an unknown one, as the end of a message."""
     import difflib
 
     near = difflib.get_close_matches(name, list(names), 1)
@@ -207,7 +207,7 @@ def _line_of(text: str, section: str, key: str | None) -> int | None:
 
 
 def command_line_wins(context: click.Context) -> None:
-    """Forget what a configuration says of options that exclude one that was typed; changes the context's parameters."""
+    """Ignore options of a configuration that exclude a typed option; changes the parameters of the context."""
     for alternatives in _EXCLUSIVE:
         sources = {name: context.get_parameter_source(name) for name in alternatives}
         if ParameterSource.COMMANDLINE in sources.values():

@@ -295,7 +295,7 @@ def _reader_is_gone() -> bool:
 
 
 class _Warnings:
-    """Says what is noticed about files, once: many are read more than once."""
+    """Prints each warning about files once: many files are read more than once."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()

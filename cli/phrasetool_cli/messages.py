@@ -76,7 +76,7 @@ EXTRAS = {
 
 
 def missing_package(module: str | None) -> str | None:
-    """What to install when a module is not found; None if it is none of the extras'."""
+    """Return what to install for a missing module; None if it belongs to no extra."""
     package = (module or "").partition(".")[0]
     if package not in EXTRAS:
         return None

@@ -220,7 +220,7 @@ cluster_options = sections(
 
 
 def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner | None:
-    """What has work done; None for threads.
+    """Return the runner of parallel work; None for threads.
 
     Args:
         engine, address: as given.
@@ -249,7 +249,7 @@ resume_option = click.option(
 
 
 def check_resumable(resume: bool, source: str, output: str) -> None:
-    """Refuse to keep what is finished where there is no place for it, or where the input cannot be read again.
+    """Refuse to keep finished work where it cannot be stored, or where the input cannot be read again.
 
     Raises:
         click.UsageError: there is none, or it cannot.
@@ -263,7 +263,7 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
 def finished_work(
     resume: bool, output: str, source: str, files: Iterable[str], settings: Mapping[str, object], watch: Watch
 ) -> contextlib.AbstractContextManager[FinishedWork | None]:
-    """What an interrupted run left, and what this one will keep; without `--resume` nothing, and it is forgotten.
+    """Return the finished work of an interrupted run, to which this run adds; without `--resume` it is removed.
 
     Args:
         resume: whether it was given.
@@ -271,7 +271,7 @@ def finished_work(
         source: what it is made from.
         files: others that it depends on.
         settings: options that it depends on.
-        watch: is told that work goes on.
+        watch: receives a message when work is resumed.
 
     Raises:
         PhraseToolError: there is no place for it, see `check_resumable`; what is there is of another run; or a file
@@ -288,7 +288,7 @@ def finished_work(
 
 @contextlib.contextmanager
 def _forgetting(output: str) -> Iterator[None]:
-    """Remove what an interrupted run kept of an output, once that is made anew."""
+    """Remove the work that an interrupted run kept for an output, once the output is complete."""
     from moses_compat.files.finished_work import forget_finished
     from moses_compat.files.paths import is_stream
 

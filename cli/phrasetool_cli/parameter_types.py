@@ -21,8 +21,8 @@ class Share(click.FloatRange):
     """A share of a whole: 0.3 or 30%.
 
     Args:
-        min_open: whether nothing is no share.
-        max_open: whether the whole is no share.
+        min_open: whether 0 is refused.
+        max_open: whether 1 is refused.
     """
 
     name = "share"

@@ -10,9 +10,9 @@ import threading
 from types import FrameType
 from typing import Any
 
-# What arrived last; 0: nothing.
+# The signal that arrived last; 0: none.
 _arrived = 0
-# After an interrupt that nobody noticed, it is sent once more, this many seconds later.
+# An interrupt that had no effect is sent once more, after this many seconds.
 _AGAIN = 0.02
 
 
@@ -40,7 +40,7 @@ def _arrive(number: int, frame: FrameType | None) -> None:
 
 
 def raise_if_one_arrived() -> None:
-    """End the command as the signal should have; what it interrupted may have kept it, or said so in other words."""
+    """End the command as the signal should have: code may have caught it, or raised another error."""
     if _arrived:
         _arrive(_arrived, None)
 

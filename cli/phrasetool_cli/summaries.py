@@ -64,7 +64,7 @@ def tell_pruned(result: PruneResult) -> None:
     """The summary."""
     counts = result.statistics
     removed = sorted(counts.removed_by.items()) if len(result.criteria) > 1 else []
-    wanted = counts.protected + sum(counts.removed.values())
+    below = counts.protected + sum(counts.removed.values())
     best = counts.protected - counts.protected_frequent
     notes = [
         *((count, f"went by {_by(label)}") for label, count in removed),
@@ -72,10 +72,10 @@ def tell_pruned(result: PruneResult) -> None:
             counts.settled,
             f"stayed unscored: their sources have no more than {result.best.k if result.best else 0} entries",
         ),
-        (best, f"of {wanted:,} below the threshold stayed as one of the best of their source"),
+        (best, f"of {below:,} below the threshold stayed as one of the best of their source"),
         (
             counts.protected_frequent,
-            f"of {wanted:,} below the threshold were kept as frequent mutual translations (--protect-frequent)",
+            f"of {below:,} below the threshold were kept as frequent mutual translations (--protect-frequent)",
         ),
         (counts.without_opinion, "stayed because a side has only unknown words"),
         (counts.faulty_kept, "faulty lines were passed through"),
@@ -86,7 +86,7 @@ def tell_pruned(result: PruneResult) -> None:
         left = f"leaves {counts.entries - counts.settled:,} of {counts.entries:,} entries to the threshold"
         say(f"  protection ({result.best.words}) {left}; {_less(result.best)}")
     elif result.best is not None:
-        _tell_protection(best, wanted, result.best)
+        _tell_protection(best, below, result.best)
     tell_occurrences(counts.occurrences, counts.entries, result.best.frequent if result.best else None)
     if result.orphans:
         tell_orphans(result.orphans)
@@ -163,7 +163,7 @@ def sweep_document(rows: Sequence[Swept]) -> dict[str, Any]:
 
 
 def tell_sweep(rows: Sequence[Swept], best: KeepBest, *, table: bool, summary: bool) -> None:
-    """Print the sizes on standard output if they are wanted; the summary is about the highest threshold."""
+    """Print the sizes on standard output if they are requested; the summary is about the highest threshold."""
     if table:
         click.echo("threshold\tentries\tshare")
         for row in rows:

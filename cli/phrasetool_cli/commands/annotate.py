@@ -46,7 +46,7 @@ syntax_options = sections(
 
 
 def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> LikelihoodRequest | None:
-    """What is wanted of encoders of syntax, taken out of the values of all options; None for the cosine alone.
+    """Take the scores of encoders of syntax out of the option values; None for the cosine alone.
 
     Args:
         given: values by name.

@@ -122,7 +122,7 @@ def augment_summary(report: AugmentReport, request: AugmentRequest) -> Iterator[
 
     Args:
         report: what was done.
-        request: what was wanted.
+        request: the table, texts and options.
     """
     if not report.words:
         yield "all words of the text have entries: none is new"

@@ -99,7 +99,7 @@ def evaluate_texts(
     Args:
         inputs: held-out texts.
         folder: of the model.
-        document: takes what was found, for `--json`.
+        document: receives the figures, for `--json`.
         silent: print nothing.
 
     Raises:
@@ -132,7 +132,7 @@ def evaluate_phrases(
     inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, candidates: int, seed: int, force: bool,
     quiet: bool, document: Callable[[dict[str, Any]], None], silent: bool,
 ) -> None:  # fmt: skip
-    """Measure a model of phrase pairs and say what was found.
+    """Measure a model of phrase pairs and print the figures.
 
     Args:
         inputs: phrase pairs.
@@ -143,8 +143,8 @@ def evaluate_phrases(
         seed: of what is drawn, and of random words.
         force: go on although the pairs are of other languages.
         quiet: no warnings.
-        document: takes what was found, for `--json`.
-        silent: say nothing.
+        document: receives the figures, for `--json`.
+        silent: print nothing.
 
     Raises:
         click.UsageError: there is another number of inputs.
@@ -200,7 +200,7 @@ def evaluate_classifier(
     inputs: tuple[str, ...], folder: str, max_length: int | None, limit: int, seed: int,
     document: Callable[[dict[str, Any]], None], silent: bool,
 ) -> None:  # fmt: skip
-    """Measure a classifier and say what was found.
+    """Measure a classifier and print the figures.
 
     Args:
         inputs: the two sides of a bitext, or phrase pairs.
@@ -208,8 +208,8 @@ def evaluate_classifier(
         max_length: pairs with more words on a side are left out; None for what the model reads.
         limit: pairs at most, drawn at random.
         seed: of what is drawn.
-        document: takes what was found, for `--json`.
-        silent: say nothing.
+        document: receives the figures, for `--json`.
+        silent: print nothing.
 
     Raises:
         click.UsageError: there are more inputs.
@@ -263,14 +263,14 @@ def _read_sentence_pairs(inputs: tuple[str, ...], max_length: int) -> TextPairs:
 def evaluate_tagger(
     inputs: tuple[str, ...], folder: str, language: str | None, document: Callable[[dict[str, Any]], None], silent: bool
 ) -> None:
-    """Measure a tagger and say what was found.
+    """Measure a tagger and print the figures.
 
     Args:
         inputs: one treebank.
         folder: of the model.
         language: of the treebank.
-        document: takes what was found, for `--json`.
-        silent: say nothing.
+        document: receives the figures, for `--json`.
+        silent: print nothing.
 
     Raises:
         click.UsageError: there are more inputs, or the language is missing or unknown.
@@ -312,7 +312,7 @@ def evaluate_syntax(
     inputs: tuple[str, ...], folder: str, sentences: str | None, seed: int, literal: bool,
     document: Callable[[dict[str, Any]], None], silent: bool,
 ) -> None:  # fmt: skip
-    """Measure an encoder of syntax and say what was found.
+    """Measure an encoder of syntax and print the figures.
 
     Args:
         inputs: one tagged text.
@@ -320,8 +320,8 @@ def evaluate_syntax(
         sentences: the words, where the tagged text has tags alone.
         seed: of what is drawn.
         literal: FD as the paper defines it.
-        document: takes what was found, for `--json`.
-        silent: say nothing.
+        document: receives the figures, for `--json`.
+        silent: print nothing.
 
     Raises:
         click.UsageError: there are more inputs.

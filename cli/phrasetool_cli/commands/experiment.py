@@ -20,7 +20,7 @@ from phrasetool_cli.options import (
     threads_option,
 )
 
-# What runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
+# Runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
 # A configuration of the folder would make it another experiment.
 _CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
 _PROGRAM = (sys.executable, "-c", _CODE)
@@ -90,7 +90,7 @@ def command(
     wanted = replace(read_experiment_config(config, output), force=force)
     if seed is not None:
         wanted = replace(wanted, seed=seed)
-    # What is wrong with the configuration is told before the decoder and the figures are imported.
+    # Errors in the configuration are reported before the decoder and matplotlib are imported.
     from moses_compat.experiments.experiment import records_of, run_experiment
     from moses_compat.experiments.workbench import Cluster
     from phrasetool_cli.progress import TerminalWatch

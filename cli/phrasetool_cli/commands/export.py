@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moses_compat.tables.blocks import TableScan
     from phrasetool.watch import Watch
 
-# What is written -> its forms, the first by default, and the options that belong to it.
+# Kind of output -> its formats, the first by default, and the options that apply to it.
 _KINDS = {
     "vmap": ((), {"most", "longest", "always", "least", "source_vocabulary", "target_vocabulary", "evaluate", "sort",
                   "model_folder", "columns", "scale"}),
@@ -181,7 +181,7 @@ def command(
 def _export(
     kind: str, table: str, output: str, given: dict[str, Any], scan: TableScan, watch: Watch
 ) -> tuple[dict[str, Any], Iterator[str]]:
-    """Write what is wanted.
+    """Write the requested output.
 
     Args:
         kind: what it is.

@@ -74,7 +74,7 @@ def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
 
     Args:
         given: values of `judge_options` by name.
-        explain: whether probabilities without length are wanted.
+        explain: whether probabilities without length are requested.
 
     Raises:
         click.UsageError: options that do not go together, or a language that is none.

@@ -121,7 +121,7 @@ def _threshold(indexes: tuple[CorpusIndex, CorpusIndex], threshold: str, tell: C
 
 
 def _report(done: FilterCounts, significance: Significance | None, quiet: bool) -> None:
-    """The summary, and what the user should know even if none is wanted."""
+    """Print the summary, and warnings even with --quiet."""
     from moses_compat.jobs.filter_pt import MOSES_FIELDS
 
     notes = [

@@ -134,7 +134,7 @@ def _show(lines: list[str], json_file: str | None) -> None:
 
 
 def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
-    """What a model is, for programs and for people."""
+    """Describe a model, for programs and for people."""
     from phrasetool.models.saved_model import load_saved_model
 
     model = load_saved_model(path)

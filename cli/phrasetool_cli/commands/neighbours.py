@@ -210,7 +210,7 @@ def _listed(text: bytes, nearest: list[tuple[bytes, float]], searched: int) -> t
     return document, {f"nearest of {searched:,} sentences": neighbours}
 
 
-# What stands for the end of a sentence.
+# Shown in place of the end of a sentence.
 _END = b"</s>"
 
 
@@ -247,7 +247,7 @@ def predicted_words(
 
 
 def shown_text(text: bytes) -> str:
-    """Text for people, also where it is no UTF-8."""
+    """Text for people, also where it is not UTF-8."""
     return text.decode("utf-8", "replace")
 
 

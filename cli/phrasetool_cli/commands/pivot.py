@@ -121,7 +121,7 @@ def command(
 
 
 def _similarities(columns: tuple[tuple[int, int], ...], middles: int, scale: str) -> list[Similarities]:
-    """What the tables of each middle language say in their columns."""
+    """Describe the columns of the tables of each middle language."""
     from moses_compat.measures.similarities import ColumnSimilarities
 
     each = [ColumnSimilarities(*pair, scale) for pair in columns]
@@ -134,7 +134,7 @@ def pivot_summary(report: PivotReport, request: PivotRequest) -> Iterator[str]:
 
     Args:
         report: what was done.
-        request: what was wanted.
+        request: the tables and options.
     """
     from moses_compat.jobs.pivot import describe_overlap
 

@@ -317,7 +317,7 @@ def _warn_of_meaning_alone(request: PruneRequest, watch: TerminalWatch) -> None:
 
 
 def _advice(best: KeepBest, streams: bool) -> str:
-    """What to do where more is protected than may stay."""
+    """Suggest options for the case that more entries are protected than may stay."""
     frequent = "" if best.frequent is None else ", or protect fewer frequent entries with a larger --protect-frequent"
     if streams or best.protect == "all":
         return f"try --protect words or a smaller --keep-top{frequent}"

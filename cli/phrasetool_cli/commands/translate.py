@@ -189,7 +189,7 @@ def check_dictionary(
         dictionary: source word -> target word.
         text: path of the text.
         read: the text.
-        watch: is told.
+        watch: receives the message.
 
     Raises:
         DataError: the dictionary has none of them.
@@ -214,7 +214,7 @@ def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: Term
         model: the translator.
         words: a file, a word a line.
         vectors: a file of vectors: the one that the training was given.
-        watch: told how many were added.
+        watch: receives the number of added words.
 
     Raises:
         DataError: a file cannot be read, or the vectors are not those of the model.

@@ -48,7 +48,7 @@ class MaskedLmInputs:
         return [*self.files, *(self.development or ()), *self.monolingual]
 
     def record(self) -> dict[str, Any]:
-        """What the model remembers of them."""
+        """Return the record of the inputs for `config.json`."""
         return {"text_files": list(self.files), "development_files": list(self.development or ()),
                 "monolingual_files": list(self.monolingual)}  # fmt: skip
 
@@ -130,7 +130,7 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
 def _read(
     inputs: MaskedLmInputs, settings: MaskedLmSettings, watch: TerminalWatch, quiet: bool
 ) -> tuple[TextLines, TextLines]:
-    """What to learn from, and the development set."""
+    """Read the training texts and the development set."""
     from moses_compat.corpora.bitexts import read_line_pairs
     from moses_compat.corpora.texts import read_line_texts
     from phrasetool.bert.data import TextLines, held_out_lines

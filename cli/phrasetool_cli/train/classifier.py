@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ParallelInputs(PairFiles):
-    """What a classifier is trained on.
+    """Training data of a classifier.
 
     Attributes:
         encoder: what it reads: `words`, `word2vec` or `hf:FOLDER`.

@@ -62,7 +62,7 @@ class PairFiles:
         return [*self.files, *(self.development or ())]
 
     def record(self, escaped: bool) -> dict[str, Any]:
-        """What the model remembers of them; and whether its words were escaped there."""
+        """Return the record of the files for `config.json`, with whether their words were escaped."""
         names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
         found: dict[str, Any] = dict(zip(names, self.files, strict=True))
         return {**found, "development_files": list(self.development or ()), "escaped": escaped}
@@ -71,12 +71,12 @@ class PairFiles:
         self, max_length: int, seed: int, watch: TerminalWatch, quiet: bool,
         check: Callable[[TextPairs, tuple[str, ...]], None] | None = None,
     ) -> tuple[TextPairs, TextPairs]:  # fmt: skip
-        """What to learn from, and the development set.
+        """Read the training pairs and the development set.
 
         Args:
             max_length: pairs with a side of more words are left out.
             seed: draws what is held out.
-            watch: told what is left or held out.
+            watch: receives the numbers of pairs left out and held out.
             quiet: no progress.
             check: raises what is wrong with the texts of some files; None for nothing more to look at.
 

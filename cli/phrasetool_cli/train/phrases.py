@@ -182,7 +182,7 @@ def _train(
 
 
 def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Callable[[str], None]) -> PhrasePairs:
-    """The pairs of a file: those of so many words at most, and of so large a count at least."""
+    """Read the pairs of a file, up to a maximum length and from a minimum count on."""
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
     from phrasetool.training.data import check_pairs

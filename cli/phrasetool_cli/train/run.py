@@ -66,7 +66,7 @@ class RunOptions:
         device, threads: where and with how many threads.
         resume: go on from the checkpoint there.
         overwrite: a finished model, or an unfinished training, there may be replaced.
-        force: go on where a check says that the input makes no sense.
+        force: continue where a check finds the input implausible.
         quiet: no progress.
         json_file: of `--json`.
     """
@@ -117,7 +117,7 @@ class RunOptions:
 
     @contextlib.contextmanager
     def told(self, inputs: Iterable[str | None]) -> Iterator[Callable[[SavedModel | TrainedBert], None]]:
-        """Say how to go on when the block is interrupted; gives what takes the model that was trained, for `--json`.
+        """Print how to resume when the block is interrupted; yields a function that reports the model for `--json`.
 
         Raises:
             click.Abort: it was interrupted.
@@ -127,7 +127,7 @@ class RunOptions:
         from phrasetool.training.run import check_model_folder
 
         document = json_document(self.json_file, inputs)
-        # Here, and not in `ready`: nobody waits for torch to hear of it.
+        # Here, and not in `ready`: this error must not wait for the import of torch.
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
         def tell(model: SavedModel | TrainedBert) -> None:
@@ -142,7 +142,7 @@ class RunOptions:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Say how to go on when the block is interrupted.
+        """Print how to resume when the block is interrupted.
 
         Raises:
             click.Abort: it was.
@@ -169,7 +169,7 @@ def _resuming() -> str:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What tells a file from one that takes its place; None if there is none."""
+    """Return what distinguishes a file from one that replaces it; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:

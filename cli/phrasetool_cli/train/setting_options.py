@@ -166,7 +166,7 @@ def settings_of(kind: type[Settings], values: Mapping[str, Any], **fixed: Any) -
     Args:
         kind: their class.
         values: of all options of a command; None where one was not given.
-        fixed: values of fields that are no options; None for the default.
+        fixed: values of fields that are not options; None for the default.
 
     Raises:
         click.UsageError: an option is out of range.

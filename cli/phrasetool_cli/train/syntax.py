@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SyntaxInputs:
-    """What a syntactic encoder is trained on.
+    """Training data of a syntactic encoder.
 
     Attributes:
         bitexts: language and file of one side, then of the other.

@@ -23,11 +23,11 @@ _Named = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class TaggerInputs:
-    """What a tagger is trained on.
+    """Training data of a tagger.
 
     Attributes:
-        treebanks: languages and files; a language may have several.
-        development: the same; none to hold out some of what is learnt from.
+        treebanks: languages and files; a language may have several files.
+        development: the same; if empty, training sentences are held out.
     """
 
     treebanks: _Named
