@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import DATA, SEARCH, command
-from measuring import ROOT, WORK
+from engines import SEARCH, command
+from measuring import DATA, ROOT, WORK
 from study import DEFAULT_LOSS, Results
 from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
 

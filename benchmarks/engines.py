@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import COMMAND, ROOT, TESTS, run
+from measuring import COMMAND, DATA, TESTS, run
 
-DATA = ROOT.parent / "shared" / "data"
 SEARCH = ("--search", "cube", "--pop-limit", "400", "--stack", "400")
 
 

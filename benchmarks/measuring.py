@@ -22,12 +22,15 @@ WORK = ROOT / "benchmarks" / "work"
 COMMAND = str(Path(sys.executable).parent / "phrasetool")
 
 
+# Corpora, one of which has a real Moses run.
+DATA = Path(os.environ.get("PHRASETOOL_DATA", ROOT.parent / "shared" / "data"))
+
+
 def reference() -> Path:
-    """The folder of a real Moses run: `phrase-table.gz`, `forced-pairs.gz`; $PHRASETOOL_REFERENCE names another."""
-    default = ROOT.parent / "shared" / "data" / "multi30k-de-en" / "moses"
-    folder = Path(os.environ.get("PHRASETOOL_REFERENCE", default))
+    """The folder of a real Moses run: `phrase-table.gz`, `forced-pairs.gz`."""
+    folder = DATA / "multi30k-de-en" / "moses"
     if not (folder / "phrase-table.gz").is_file():
-        sys.exit(f"{folder}: no phrase-table.gz here; name the reference run with PHRASETOOL_REFERENCE")
+        sys.exit(f"{folder}: no phrase-table.gz here; name the folder of the corpora with PHRASETOOL_DATA")
     return folder
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import COMMAND, ROOT, WORK, reference, report, turns
+from measuring import COMMAND, DATA, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
@@ -48,7 +48,7 @@ def tatoeba() -> Path:
     studied = WORK / "experiments" / "tatoeba-zh-en" / "build" / "pairs.gz"
     if studied.is_file():
         return studied
-    data, made = ROOT.parent / "shared" / "data" / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
+    data, made = DATA / "tatoeba-zh-en", WORK / "tatoeba-zh-en"
     made.mkdir(parents=True, exist_ok=True)
     text = [str(data / "train.zh.gz"), str(data / "train.en.gz")]
     dev = ["--dev", str(data / "dev.zh"), str(data / "dev.en")]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 from dropped_clauses import dropped_clauses
-from engines import DATA, command
-from measuring import WORK, machine
+from engines import command
+from measuring import DATA, WORK, machine
 from stored import StoredStudy
 
 from moses_compat.corpora.bitexts import read_parallel_texts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from measuring import COMMAND, ROOT, reference
+from measuring import COMMAND, DATA, ROOT, reference
 
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import raw_blocks
@@ -154,7 +154,7 @@ def with_cuts(case: Case) -> Iterator[Case]:
 
 def build(corpus: str, folder: Path) -> Iterator[Case]:
     """A corpus in both directions."""
-    data, other = ROOT.parent / "shared" / "data" / corpus, CORPORA[corpus]
+    data, other = DATA / corpus, CORPORA[corpus]
     folder.mkdir(parents=True, exist_ok=True)
     for language in (other, "en"):
         first_lines(data / f"train.{language}.gz", folder / f"train.{language}", SENTENCES)

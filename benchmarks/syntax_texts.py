@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from engines import DATA
-from measuring import COMMAND, WORK
+from measuring import COMMAND, DATA, WORK
 
 from moses_compat.corpora.treebanks import read_conllu
 from phrasetool.phrases import Int64Array

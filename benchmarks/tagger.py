@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engines import DATA
-from measuring import COMMAND, WORK, report, usage
+from measuring import COMMAND, DATA, WORK, report, usage
 
 FOLDER = WORK / "tagger"
 LANGUAGES = ("en", "de", "es", "zh", "nl", "ko", "fr", "cs")

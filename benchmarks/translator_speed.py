@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import ROOT, report, turns
+from measuring import DATA, report, turns
 
 from moses_compat.corpora.bitexts import read_sentence_pairs
 from phrasetool.phrases import FloatArray
@@ -32,13 +32,13 @@ LOSSES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Pairs of a timed step.
 PAIRS = 320
-DATA = ROOT.parent / "shared" / "data" / "multi30k-de-en"
+CORPUS = DATA / "multi30k-de-en"
 
 
 def corpus(size: int) -> PhrasePairs:
     """Sentence pairs, with so many target words."""
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(
-        str(DATA / "train.de.gz"), str(DATA / "train.en.gz")
+        str(CORPUS / "train.de.gz"), str(CORPUS / "train.en.gz")
     )
     chosen = np.sort(np.random.default_rng(1).permutation(len(sources))[:PAIRS])
     found = frequent_words(targets, target_symbols.words, 2, size)

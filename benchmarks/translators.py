@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import ROOT, TESTS, WORK, machine
+from measuring import DATA, ROOT, TESTS, WORK, machine
 from stored import StoredStudy
 from torch.nn import functional
 
@@ -44,7 +44,6 @@ from phrasetool.translator.settings import TranslatorSettings
 from phrasetool.translator.training import TranslatorReport, train_translator
 
 RUNS = StoredStudy("translators")
-DATA = ROOT.parent / "shared" / "data"
 # Corpus -> source, target, test sets, monolingual texts of the target.
 CORPORA: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "multi30k-de-en": ("de", "en", TESTS, ("mono/mono.en.gz",)),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from engines import DATA, Corpus
+from engines import Corpus
+from measuring import DATA
 
 from moses_compat.corpora.texts import read_text_lines
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 from augmenting import PAIRS
-from engines import DATA, Corpus, command
-from measuring import COMMAND, WORK, report, summary, usage
+from engines import Corpus, command
+from measuring import COMMAND, DATA, WORK, report, summary, usage
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input

@@ -127,9 +127,9 @@ def workspace(tmp_path_factory):
 @pytest.fixture(scope="session")
 def reference():
     """The folder of a real Moses run."""
-    folder = Path(os.environ.get("PHRASETOOL_REFERENCE", ROOT.parent / "shared/data/multi30k-de-en/moses"))
+    folder = Path(os.environ.get("PHRASETOOL_DATA", ROOT.parent / "shared/data")) / "multi30k-de-en/moses"
     if not (folder / "phrase-table.gz").exists():
-        pytest.skip(f"no reference run in {folder}; name one with PHRASETOOL_REFERENCE")
+        pytest.skip(f"no reference run in {folder}; name the folder of the corpora with PHRASETOOL_DATA")
     return folder
 
 
