@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 
 import click
@@ -60,6 +61,23 @@ def refuse_unused_limits(cube: bool) -> None:
         refuse_unused({"pop_limit": "cube pruning; give --search cube, or leave it out"})
 
 
+def _status(path: str, descriptor: int) -> os.stat_result | None:
+    """The status of a file or a pipe, `-` being that of a descriptor; None if it is something else, or missing."""
+    try:
+        status = os.fstat(descriptor) if path == "-" else os.stat(path)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode) else None
+
+
+def _is_redirected(output: str, other: str, descriptor: int) -> bool:
+    """Whether one of two paths is `-` and goes to, or comes from, the file or the pipe of the other."""
+    if "-" not in (output, other):
+        return False
+    first, second = _status(output, 1), _status(other, descriptor)
+    return first is not None and second is not None and os.path.samestat(first, second)
+
+
 def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *, folders: bool = False) -> None:
     """Refuse to write over an input or a model, twice to one file, or where nothing can be written.
 
@@ -77,12 +95,12 @@ def check_outputs(inputs: Iterable[str | None], outputs: Iterable[str | None], *
     targets = [path for path in outputs if path is not None]
     for i, path in enumerate(targets):
         for other in sources:
-            if same_file(path, other):
+            if same_file(path, other) or _is_redirected(path, other, 0):
                 raise PhraseToolError(f"{path}: the output is the input {other}; choose another name")
         if folder := model_of(path):
             raise PhraseToolError(f"{path}: the output is a file of the model in {folder}; choose another name")
         for other in targets[:i]:
-            if same_file(path, other) or path == other == "-":
+            if same_file(path, other) or path == other == "-" or _is_redirected(path, other, 1):
                 raise PhraseToolError(f"{path}: two outputs go to one file")
     for path in targets if not folders else ():
         check_writable(path)

@@ -124,6 +124,8 @@ _GENERAL = "General"
 _RANGE = r"(?:[-\d.e]+<=?)?x(?:[<>]=?[-\d.e]+)?\]"
 _RANGES = re.compile(rf"  \[{_RANGE}|; {_RANGE}")
 _TYPE_NAMES = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X", " SHARE": " SHARE"}
+# The largest whole number that an option takes: kernels compute in 64 bits, and random generators are seeded with 32.
+LARGEST_NUMBER = 2**32 - 1
 # Set by the shell when it asks what could stand at the cursor; click answers.
 COMPLETION = "_PHRASETOOL_COMPLETE"
 # Metavars of texts that do not name a file.
@@ -266,7 +268,10 @@ class SectionedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments, of which some may be old names of options."""
-        return super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
+        rest = super().parse_args(ctx, current_names(args, self.renamed, ctx.resilient_parsing))
+        for parameter in self.get_params(ctx):
+            _check_size(parameter, ctx.params.get(str(parameter.name)), ctx)
+        return rest
 
     def invoke(self, context: click.Context) -> Any:
         """Run with what was typed and what is configured; with --verbose, after a report of that."""
@@ -287,6 +292,22 @@ class SectionedCommand(click.Command):
         for title, rows in self.sections(context).items():
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=_fewest_lines(rows, formatter.width))
+
+
+def _check_size(parameter: click.Parameter, value: Any, context: click.Context) -> None:
+    """Refuse a whole number that overflows the integers of kernels and libraries.
+
+    Raises:
+        click.BadParameter: a number of the value is too large, or too far below 0.
+    """
+    kinds = parameter.type.types if isinstance(parameter.type, click.Tuple) else [parameter.type]
+    # Sizes in bytes have a type of their own.
+    if not any(isinstance(kind, click.types.IntParamType) for kind in kinds):
+        return
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, int) and abs(number) > LARGEST_NUMBER:
+            bound = f"x<={LARGEST_NUMBER}" if number > 0 else f"x>=-{LARGEST_NUMBER}"
+            raise click.BadParameter(f"{number} is not in the range {bound}.", context, parameter)
 
 
 def _fewest_lines(rows: Sequence[tuple[str, str]], width: int) -> int:

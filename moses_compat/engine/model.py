@@ -162,6 +162,11 @@ class MosesModel:
         return [*self.used_tables, *self.language_models, *([self.reordering] if self.reordering is not None else [])]
 
     @property
+    def kept_paths(self) -> list[str]:
+        """The files that no output may replace: those it reads, and those that its ini names, read or not."""
+        return [self.ini.path, *self.paths, *self.ini.paths]
+
+    @property
     def tables(self) -> dict[str, str]:
         """What is read of it, as progress calls it, and where it is."""
         tables = {self._label(place): self.table_files[place] for place in self.decoding}

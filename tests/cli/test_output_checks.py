@@ -1,4 +1,6 @@
 import os
+import shlex
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from moses_compat.files import streams
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.checks import check_inputs, check_outputs
-from tests.commands import run_inside, write
+from tests.commands import COMMAND, run_inside, write
 from tests.small_experiment import write_experiment
 
 
@@ -116,3 +118,59 @@ def test_files_that_are_one(tmp_path, monkeypatch, inputs, outputs, message):
     (tmp_path / "link").symlink_to("a")
     with pytest.raises(PhraseToolError, match=message):
         check_outputs(inputs, outputs)
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (("tune", "--moses-ini", "moses.ini", "--dev", "dev.src", "dev.trg", "-o"), "lm.arpa"),
+        (("tune", "--moses-ini", "moses.ini", "--dev", "dev.src", "dev.trg", "-o", "new", "--log"), "table.gz"),
+        (("decode", "--moses-ini", "moses.ini", "dev.src", "--table", "other.gz", "-o"), "table.gz"),
+        (("prune", "table.gz", "--moses-ini", "moses.ini", "--method", "top", "-t", "-3", "-o"), "lm.arpa"),
+        (("prune", "table.gz", "--moses-ini", "moses.ini", "--method", "top", "-t", "-3", "-o", "new", "--rejected"),
+         "lm.arpa"),
+    ],
+    ids=lambda value: " ".join(value[:1]) if isinstance(value, tuple) else value,
+)  # fmt: skip
+def test_files_that_an_ini_names_are_inputs(tmp_path, monkeypatch, command, output):
+    write_experiment(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.gz").write_bytes((tmp_path / "table.gz").read_bytes())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    done = run_inside(*command, output)
+    assert (done.code, f"{output}: the output is the input" in done.message) == (1, True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_an_ini_may_name_the_table_that_is_pruned_again(tmp_path, monkeypatch):
+    write_experiment(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "small.ini", (tmp_path / "moses.ini").read_bytes().replace(b"=table.gz", b"=small.gz"))
+    for _ in range(2):
+        options = ("--method", "top", "-t", "-3", "--protect", "none", "-o", "small.gz", "-q")
+        assert run_inside("prune", "table.gz", "--moses-ini", "small.ini", *options).code == 0
+
+
+@pytest.mark.parametrize(
+    ("redirected", "message"),
+    [
+        ("-o - --rejected /dev/stdout < table | cat", "/dev/stdout: two outputs go to one file"),
+        ("-o - --rejected out > out < table", "out: two outputs go to one file"),
+        ("-o table < table", "table: the output is the input -"),
+        ("-o - < table >> table", "-: the output is the input -"),
+        ("-o - < table > out", ""),
+        ("-o out --rejected /dev/stdout < table | cat > rejected", ""),
+        ("-o /dev/null --rejected - < table | cat > rejected", ""),
+    ],
+)
+def test_files_behind_the_standard_streams(tmp_path, redirected, message):
+    table = b"a ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 3\na ||| y ||| 0.6 0.5 0.1 0.5 ||| 0-0 ||| 4 4 1\n"
+    write(tmp_path / "table", table)
+    command = f"{shlex.join(COMMAND)} prune --similarity-columns 1,3 --scale raw -t 0.51 --protect none -q {redirected}"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == bool(message)
+    assert message in done.stderr.decode()
+    assert (tmp_path / "table").read_bytes() == table
+    if not message:
+        assert done.stderr == b""
+        assert not any(path.read_bytes() == b"" for path in tmp_path.iterdir())

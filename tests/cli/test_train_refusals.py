@@ -191,7 +191,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
         (("--learning-rate", "nan"), 2, "learning_rate is nan, expected a finite number"),
         (("--min-pair-count", "nan"), 2, "'nan' is not a finite number"),
         (("--min-pair-count", "-1"), 2, "-1.0 is not in the range x>=0"),
-        (("--seed", str(1 << 32)), 2, "seed is 4294967296, expected from 0 to 4294967295"),
+        (("--seed", str(1 << 32)), 2, "4294967296 is not in the range x<=4294967295"),
         (("--device", "gpu"), 1, "unknown device 'gpu'; expected cpu, cuda or auto"),
         (("--source-text", "missing.gz"), 1, "missing.gz: No such file"),
         (("--target-vectors", "missing.vec"), 1, "missing.vec: No such file"),

@@ -48,7 +48,7 @@ _METHODS = ["grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "inte
                  help="eflomal model: 1 IBM model 1, 2 with jumps, 3 with fertility, too."),
     click.option("--priors", metavar="FILE",
                  help="Priors written by eflomal-makepriors."),
-    click.option("--iteration-factor", "iterations", type=FiniteRange(0, min_open=True), default=1.0, metavar="X",
+    click.option("--iteration-factor", "iterations", type=FiniteRange(0, 1000, min_open=True), default=1.0, metavar="X",
                  help="Multiply the number of iterations that eflomal chooses."),
     click.option("--seed", type=int, metavar="N",
                  help="Random seed; one thread for each direction.  [default: 1]"),

@@ -37,7 +37,7 @@ Example:
                  help="Maximum words of a phrase."),
     click.option("--smoothing", type=click.Choice(["none", "good-turing", "kneser-ney"]), default="none",
                  help="Smoothing of the phrase translation probabilities."),
-    click.option("--reordering-smoothing", type=FiniteRange(0, min_open=True), default=0.5, metavar="X",
+    click.option("--reordering-smoothing", type=FiniteRange(0, 1e6, min_open=True), default=0.5, metavar="X",
                  help="Value added to each orientation count."),
     "Performance",
     click.option("--memory", type=size_in_bytes, default="2G", metavar="BYTES",

@@ -17,6 +17,8 @@ from phrasetool_cli.progress import TerminalWatch, say
 if TYPE_CHECKING:
     from moses_compat.files.streams import Output
 
+# With orders of some hundreds, lmplz does not end.
+_LARGEST_ORDER = 100
 _EXAMPLE = """\b
 Example:
   phrasetool lm train.en.gz more.en.gz --order 5 --prune 0 0 1 1 2 -o lm.arpa.gz
@@ -61,7 +63,7 @@ def _parse_prune(context: click.Context, parameter: click.Parameter, value: str)
 @click.command(cls=_NumbersAfterPrune, epilog=_EXAMPLE)
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @output_option("Where to write the ARPA text.")
-@click.option("--order", type=click.IntRange(1), default=5, metavar="N", is_eager=True,
+@click.option("--order", type=click.IntRange(1, _LARGEST_ORDER), default=5, metavar="N", is_eager=True,
               help="Length of the longest n-grams.")  # fmt: skip
 @click.option("--prune", default="", show_default=False, metavar="N...", callback=_parse_prune,
               help="Drop n-grams with at most this count, for each order (as lmplz).")  # fmt: skip

@@ -46,6 +46,7 @@ from phrasetool_cli.summaries import (
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from moses_compat.ini.moses_ini import MosesIni
     from moses_compat.jobs.prune_request import PruneRequest
     from phrasetool.pipeline import Runner
     from phrasetool.pruning.protection import KeepBest
@@ -207,11 +208,31 @@ def _check_files(request: PruneRequest) -> None:
     """
     saved = request.scores is not None and os.path.exists(request.scores)
     inputs = [request.table, request.ini, request.reordering_table, request.forced_pairs]
+    if request.ini is not None:
+        from moses_compat.ini.reading import read_moses_ini
+
+        inputs += _kept_files(read_moses_ini(request.ini), request)
     check_outputs(
         [*inputs, request.scores if saved else None, *(request.corpora or ()), *(request.dev or ())],
         [request.output if request.sweep is None else None, *request.outputs, None if saved else request.scores],
         folders=os.path.isdir(request.table),
     )
+
+
+def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
+    """The files of an ini that no output may replace: all but the pruned tables, if it names these already."""
+    from moses_compat.files.names import same_file
+    from moses_compat.ini.tables import phrase_tables
+
+    replaced = {feature.name: request.output for feature in phrase_tables(ini)}
+    replaced |= {one.name: request.reordering_out or "" for one in ini.features if one.kind == "LexicalReordering"}
+    kept = []
+    for feature in ini.features:
+        if path := feature.arguments.get("path"):
+            path = ini.resolve(path)
+            # Moses adds the ending by itself.
+            kept += [one for one in (path, f"{path}.gz") if not same_file(one, replaced.get(feature.name, ""))]
+    return kept
 
 
 # From this share of a table on, similarity alone does as well as any other criterion.

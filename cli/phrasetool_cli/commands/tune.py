@@ -106,11 +106,11 @@ def command(
 
     source, references = _development_set(development, source, references)
     check_resumable(resume, source, output)
-    check_outputs([ini, source, *references], [output, log])
-    document = json_document(json_file, [ini, source, *references], [output, log])
     if relative and output == "-":
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     model = MosesModel.read(ini, table, reordering_table)
+    check_outputs([source, *references, *model.kept_paths], [output, log])
+    document = json_document(json_file, [source, *references, *model.kept_paths], [output, log])
     check_inputs([source, *references, *model.paths])
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
