@@ -221,7 +221,7 @@ def _check_files(request: PruneRequest) -> None:
 
 def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
     """The files of an ini that no output may replace: all but the pruned tables, if it names these already."""
-    from moses_compat.files.names import same_file
+    from moses_compat.files.paths import same_file
     from moses_compat.ini.tables import phrase_tables
 
     replaced = {feature.name: request.output for feature in phrase_tables(ini)}
