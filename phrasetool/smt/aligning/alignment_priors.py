@@ -10,7 +10,7 @@ NO_WORD = "<NULL>"
 
 @dataclass(frozen=True)
 class Priors:
-    """Pseudo-counts that eflomal adds to its own; words are compared in lower case, `<NULL>` is no word.
+    """Pseudo-counts that eflomal adds to its own; words are compared in lower case; `<NULL>` is not a word.
 
     Attributes:
         lexical: (source word, target word, weight).

@@ -24,7 +24,7 @@ METHODS = {
     "union": UNION,
 }
 
-# What a cell of the matrix of a sentence pair says.
+# Values of a cell in the alignment matrix of a sentence pair.
 _FORWARD = np.uint8(1)
 _REVERSE = np.uint8(2)
 _BOTH = np.uint8(3)

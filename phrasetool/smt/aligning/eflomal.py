@@ -47,7 +47,7 @@ class AlignerSettings:
         relative_iterations: more or fewer iterations than eflomal would choose.
         null_prior: prior probability that a word has no partner.
         seed: makes a run repeatable; None for a random start.
-        threads: used if there is no seed; a seed uses one a direction.
+        threads: used without a seed; with a seed, eflomal uses one thread per direction.
         priors: from an earlier alignment.
     """
 
@@ -81,10 +81,10 @@ def find_program() -> Path:
         program = Path(folder) / "bin" / _PROGRAM
         if program.is_file():
             return program
-    found = shutil.which(_PROGRAM)
-    if not found:
+    program_on_path = shutil.which(_PROGRAM)
+    if not program_on_path:
         raise PhraseToolError("eflomal, which aligns words, is not installed (pip install eflomal)")
-    return Path(found)
+    return Path(program_on_path)
 
 
 def _seedable_copy(program: Path, folder: Path) -> Path | None:
@@ -107,7 +107,7 @@ def can_be_seeded() -> bool:
     """Whether eflomal can be made repeatable on this system.
 
     Raises:
-        PhraseToolError: there is no eflomal.
+        PhraseToolError: eflomal is not installed.
     """
     with scratch_folder(None, "phrasetool.") as folder:
         return _seedable_copy(find_program(), Path(folder)) is not None
@@ -210,7 +210,7 @@ def align(
         side of more than MAX_SENTENCE_WORDS have no points.
 
     Raises:
-        ValueError: the sides differ in length, or there is no sentence.
+        ValueError: the sides differ in length, or are empty.
         PhraseToolError: eflomal is missing or failed.
     """
     settings = settings or AlignerSettings()

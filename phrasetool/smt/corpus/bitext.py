@@ -8,7 +8,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 
-# What stands between the fields of a table; a word that is written so cannot be told from it.
+# Separator of the fields of a table; a word that equals it cannot be distinguished from it.
 SEPARATOR = b"|||"
 
 

@@ -172,13 +172,13 @@ class SentenceIndex:
         with self._lock:
             if key in self._remembered:
                 return *self._remembered[key], None
-        found = self._collect(offsets, words, np.array([phrase]), firsts, lasts)[1]
+        sentences = self._collect(offsets, words, np.array([phrase]), firsts, lasts)[1]
         with self._lock:
             if key not in self._remembered:
                 start = self._pool_used
-                if start + len(found) > len(self._pool):
-                    return 0, len(found), found
-                self._pool[start : start + len(found)] = found
-                self._pool_used += len(found)
-                self._remembered[key] = start, len(found)
+                if start + len(sentences) > len(self._pool):
+                    return 0, len(sentences), sentences
+                self._pool[start : start + len(sentences)] = sentences
+                self._pool_used += len(sentences)
+                self._remembered[key] = start, len(sentences)
             return *self._remembered[key], None

@@ -1,6 +1,6 @@
 """A suffix array over the words of a corpus.
 
-The corpus is one array of word ids; each sentence is followed by a negative number that says which sentence it was, so
+The corpus is one array of word ids; each sentence is followed by a negative number that identifies the sentence, so
 that no comparison runs past a sentence's end and a position needs no table to find its sentence.  The suffixes are
 sorted by their first `SORTED_WORDS` words, which bounds the work on corpora that repeat themselves.
 """

@@ -68,7 +68,7 @@ WAITING = np.dtype(
 )
 # A place in the heap.
 QUEUED = np.dtype([("total", np.float64), ("number", np.int64)], align=True)
-# What the language model says of an option after a state; hypotheses often share both.
+# Cached language model score of an option after a state; hypotheses often share both.
 KNOWN = np.dtype([("key", np.int64), ("score", np.float64), ("state", np.int64)], align=True)
 _KNOWN_SIZE = 1 << 12
 # Records that a pool begins with at most.
@@ -123,8 +123,8 @@ def push(heap: npt.NDArray[np.void], size: int, total: float, number: int) -> No
 def pop(heap: npt.NDArray[np.void], size: int) -> int:
     """Take the best number out of a heap of `size` places.
 
-    What was last belongs near the leaves: the better children move up as far as there are any, and it goes where the
-    last of them was, or a little above.
+    The last number belongs near the leaves: the better children move up as far as there are any, and the last number
+    is placed where the last of them was, or a little above.
     """
     best = heap[0].number
     last = size - 1
@@ -205,13 +205,13 @@ def _add_edges(
     _list_coverages(alive, pool, masks, gaps)
     firsts, following = chains(masks, gaps)
     scratch = Scratch(np.empty(count, np.float64), np.empty(count, np.int32), np.empty(count, np.float64))
-    done = np.int64(0)
-    while done < len(firsts):
-        done, wanted_members, wanted_edges = _add_coverages(
-            done, firsts, following, alive, pool, stack, gaps, masks, spans, future, options, search, members, edges,
-            heads, used, scratch,
+    processed = np.int64(0)
+    while processed < len(firsts):
+        processed, needed_members, needed_edges = _add_coverages(
+            processed, firsts, following, alive, pool, stack, gaps, masks, spans, future, options, search, members,
+            edges, heads, used, scratch,
         )  # fmt: skip
-        members, edges = with_room(members, used[0], wanted_members), with_room(edges, used[1], wanted_edges)
+        members, edges = with_room(members, used[0], needed_members), with_room(edges, used[1], needed_edges)
     return members, edges
 
 
@@ -240,7 +240,7 @@ def _last_start(
 
 @borrowing_kernel
 def _add_coverages(
-    done: int,
+    processed: int,
     firsts: Int32Array,
     following: Int32Array,
     alive: Int32Array,
@@ -261,20 +261,20 @@ def _add_coverages(
     """Make the edges that lead on from the hypotheses of one coverage after another, as long as there is room.
 
     Args:
-        done: coverages before.
+        processed: coverages processed so far.
         firsts, following: which hypotheses have one coverage, as `chains` returns them.
 
     Returns:
-        Coverages done now, and the members and edges that the next may make.
+        Coverages processed by now, and the members and edges that the next one may make.
     """
     n, longest = spans.shape
-    for number in range(done, len(firsts)):
+    for number in range(processed, len(firsts)):
         head = firsts[number]
         gap, mask = np.int64(gaps[head]), masks[head]
         size, end = _last_start(head, following, alive, pool, gap, n, search)
-        wanted_members, wanted_edges = size * (end - gap), longest * (end - gap)
-        if used[0] + wanted_members > len(members) or used[1] + wanted_edges > len(edges):
-            return np.int64(number), wanted_members, wanted_edges
+        needed_members, needed_edges = size * (end - gap), longest * (end - gap)
+        if used[0] + needed_members > len(members) or used[1] + needed_edges > len(edges):
+            return np.int64(number), needed_members, needed_edges
         for start in range(gap, end):
             if is_covered(gap, mask, start):
                 continue
@@ -347,11 +347,11 @@ def _extend(
         score += options.backward[option, orientation]
     score += foreseen
     key = np.int64(h.language_state) << 32 | np.int64(option)
-    found = known[np.int64(mix(np.uint64(0), key) & np.uint64(_KNOWN_SIZE - 1))]
-    if found.key != key:
-        found.key = key
-        found.score, found.state = score_option(automaton, options, option, h.language_state)
-    language, state = found.score, found.state
+    cached = known[np.int64(mix(np.uint64(0), key) & np.uint64(_KNOWN_SIZE - 1))]
+    if cached.key != key:
+        cached.key = key
+        cached.score, cached.state = score_option(automaton, options, option, h.language_state)
+    language, state = cached.score, cached.state
     if complete:
         language, state = with_sentence_end(automaton, options, search, option, language, state)
     score += language * (LN10 * search.language_weight)
@@ -389,7 +389,7 @@ def _fill(
     stacks: Stacks,
     pop_limit: int,
 ) -> bool:
-    """Make the hypotheses of a stack from the edges that lead to it; False when there is no room to go on.
+    """Make the hypotheses of a stack from the edges that lead to it; False when the room is used up.
 
     at = (records used of the pool, next edge to begin, extensions made, extensions taken, the last one taken, which of
     its neighbours have had their turn).

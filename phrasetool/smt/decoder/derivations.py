@@ -104,9 +104,9 @@ def n_best_steps(
     steps = np.empty((1 << 10, 3), np.int32)
     seen = {np.uint64(0)}
     seen.clear()
-    found = popped = 0
+    listed = popped = 0
     arc, suffix, item = best, 0.0, np.int64(NONE)
-    while found < count and popped < count * factor:
+    while listed < count and popped < count * factor:
         # All hypotheses that were recombined can stand here.
         while arc >= 0:
             if used == len(arcs):
@@ -130,15 +130,15 @@ def n_best_steps(
             if target in seen:
                 continue
             seen.add(target)
-        first, length = offsets[found], len(taken)
+        first, length = offsets[listed], len(taken)
         steps = with_room(steps, first, length)
         for k in range(length):
             h = pool[taken[k]]
             steps[first + k, 0], steps[first + k, 1], steps[first + k, 2] = option_entries[h.option], h.start, h.end
-        scores[found] = -key
-        found += 1
-        offsets[found] = first + length
-    return offsets[: found + 1], steps[: offsets[found]].T, scores[:found]
+        scores[listed] = -key
+        listed += 1
+        offsets[listed] = first + length
+    return offsets[: listed + 1], steps[: offsets[listed]].T, scores[:listed]
 
 
 @exact_kernel

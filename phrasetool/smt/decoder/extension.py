@@ -1,4 +1,4 @@
-"""What all searches share: which span may be translated next, what it costs, and the hypothesis that comes of it."""
+"""Steps that all searches share: the spans that may be translated next, their costs, and the resulting hypothesis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phrasetool.smt.decoder.orientation import orientation_of
 
 
 class Search(NamedTuple):
-    """What a search needs beside the options, all scalars.
+    """Scalar parameters of a search, in addition to the translation options.
 
     Attributes:
         language_weight, distortion_weight: weights.
@@ -60,8 +60,11 @@ def chart_costs(best: DoubleArray) -> DoubleArray:
 
 @borrowing_kernel
 def future_parts(future: DoubleArray, gap: int, mask: int, n: int, start: int, end: int) -> tuple[float, float, float]:
-    """What covering start..end does to the future cost: it loses the first, that of the gap around the span, and adds
-    the others, of what is left of the gap before and behind the span."""
+    """Return the changes of the future cost when start..end is covered.
+
+    The hypothesis loses the first cost, that of the gap around the span, and gains the other two, those of the rest of
+    the gap before and behind the span.
+    """
     left = start
     while left > gap and not is_covered(gap, mask, left - 1):
         left -= 1
@@ -113,7 +116,7 @@ def start_pool(size: int, stacks: Stacks, search: Search, future: float) -> npt.
 def step(
     search: Search, forward: DoubleArray, score: float, previous: int, before: tuple[int, int], start: int, end: int
 ) -> tuple[float, float, int]:
-    """What a hypothesis scores with the jump to start..end, and what the phrase before foresaw of it.
+    """Score a hypothesis with the jump to start..end, and the forward reordering score of the phrase before.
 
     Args:
         forward: float64, shape (P, orientations), weighted scores of the reordering model.

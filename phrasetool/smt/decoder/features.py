@@ -64,11 +64,11 @@ class FeatureSet:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """Where each feature function stands in a vector."""
-        found, first = {}, 0
+        slices, first = {}, 0
         for name, size in self.sizes.items():
-            found[name] = slice(first, first + size)
+            slices[name] = slice(first, first + size)
             first += size
-        return found
+        return slices
 
     @property
     def language_part(self) -> slice:

@@ -154,7 +154,7 @@ class ForcedOptions:
 
 @dataclass(frozen=True)
 class ForcedDerivation:
-    """What forced decoding found for a sentence pair.
+    """Result of forced decoding of one sentence pair.
 
     Attributes:
         outcome: REACHED, or why the reference was not reached (an index of `REASONS`).
@@ -217,7 +217,7 @@ class ForcedDecoder:
         spans = find_spans(self.table.index, np.ascontiguousarray(sentence, np.int32))
         targets = self.table.targets
         vocabulary = len(self.table.target_symbols)
-        # Words the table lacks are all the same to it: a word no entry has.
+        # All words that the table lacks become one word that no entry has.
         reference = np.where(reference < 0, vocabulary, reference).astype(np.int32)
         placements = place_entries(
             spans, self.table.first, targets.offsets, targets.words, self._static, reference, vocabulary + 1
@@ -226,14 +226,14 @@ class ForcedDecoder:
             lengths = np.diff(self.table.index.offsets)[self.table.sources_of(placements.entries)].astype(np.int32)
             leave_out(placements, counts, self.table.scores, lengths, float(inverse), float(direct), column, column + 2)
         limit = longest_jump(self.options.distortion_limit)
-        found = self._find(n, m, placements, limit)
-        if found is not None:
-            return self._derivation(REACHED, placements, *found)
+        result = self._find(n, m, placements, limit)
+        if result is not None:
+            return self._derivation(REACHED, placements, *result)
         outcome = self._reason(n, m, placements, limit)
         if self.options.partial:
             placements = with_gaps(n, m, placements)
-            found = self._find(n, m, placements, limit)
-        return _nothing(outcome) if found is None else self._derivation(outcome, placements, *found)
+            result = self._find(n, m, placements, limit)
+        return _nothing(outcome) if result is None else self._derivation(outcome, placements, *result)
 
     def _find(self, n: int, m: int, placements: Placements, limit: int) -> tuple[npt.NDArray[np.void], int] | None:
         stacks = make_stacks(m, self.options.stack_size, -np.inf)

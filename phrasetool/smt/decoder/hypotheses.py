@@ -38,8 +38,8 @@ HYPOTHESIS = np.dtype(
     align=True,
 )
 
-# What Moses compares of the last phrases' source spans before it recombines two hypotheses: nothing without distortion
-# and lexicalised reordering, the end with distortion, and the whole span with lexicalised reordering.
+# Part of the last phrases' source spans that Moses compares before it recombines two hypotheses: nothing without
+# distortion and lexicalised reordering, the end with distortion, and the whole span with lexicalised reordering.
 NO_SPAN, SPAN_END, WHOLE_SPAN = range(3)
 _ONE = np.uint64(1)
 # Runs of so many are sorted by insertion.
@@ -129,10 +129,10 @@ def _place(slots: Int32Array, stack: int, pool: npt.NDArray[np.void], number: in
     last = slots.shape[1] - 1
     place = np.int64(mix(key, h.forward_class) & np.uint64(last))
     while True:
-        found = slots[stack, place]
-        if found < 0:
+        occupant = slots[stack, place]
+        if occupant < 0:
             break
-        other = pool[found]
+        other = pool[occupant]
         if (
             other.mask == h.mask
             and other.gap == h.gap

@@ -48,7 +48,7 @@ def orientation_of(kind: int, previous_start: int, previous_end: int, start: int
 
 @dataclass(frozen=True)
 class ReorderingModel:
-    """What kind of lexicalised reordering model a table holds.
+    """Kind of the lexicalised reordering model that a table holds.
 
     Args:
         kind: MSD, MSLR, MONOTONICITY or LEFT_RIGHT.

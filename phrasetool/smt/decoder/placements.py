@@ -14,7 +14,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.hypotheses import NONE, with_room
 
-# Score of a placement that is no entry, a word: far below any entry's, so that as few as possible are used.
+# Score per word of a placement without an entry: far below any entry's, so that as few as possible are used.
 _GAP_SCORE = -1000.0
 _LONGEST_GAP = 7
 # Leave-one-out score, a word, of a pair seen only in this sentence: Wuebker, Mauser and Ney 2010, length-based variant.
@@ -27,7 +27,7 @@ class Placements(NamedTuple):
     Attributes:
         first: int64, shape (n, longest + 1): where the placements of each start begin, by length - 1; the last column
             is where those of the start end.
-        entries: int32, shape (P,); -1 for a gap, which is no entry.
+        entries: int32, shape (P,); -1 for a gap, which has no entry.
         places: int32, shape (P,): first reference word.
         sizes: int32, shape (P,): reference words.
         scores: float64, shape (P,): weighted, without reordering.
@@ -103,7 +103,7 @@ def place_entries(
 
 @exact_kernel
 def with_gaps(n: int, m: int, known: Placements) -> Placements:
-    """The placements, and for every two short spans one that is no entry."""
+    """Return the placements, and a placement without an entry for every pair of short spans."""
     longest = max(known.first.shape[1] - 1, min(_LONGEST_GAP, n))
     total = len(known.entries) + n * _LONGEST_GAP * m * _LONGEST_GAP
     offsets = np.zeros((n, longest + 1), np.int64)

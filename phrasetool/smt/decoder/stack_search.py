@@ -182,7 +182,7 @@ def _expand_stack(
     known_scores: DoubleArray,
     known_states: Int32Array,
 ) -> bool:
-    """Extend the hypotheses of a stack, chain by chain; False when there is no room to go on.
+    """Extend the hypotheses of a stack, chain by chain; False when the room is used up.
 
     Args:
         at: records used of the pool, the next member of the chain that was begun last or -1, chains begun of all

@@ -38,16 +38,16 @@ def find_phrase(index: PhraseIndex, words: Int32Array, start: int, end: int) -> 
 
 
 @exact_kernel
-def _find_all(index: PhraseIndex, offsets: Int64Array, words: Int32Array, found: Int64Array) -> None:
-    for i in range(len(found)):
-        found[i] = find_phrase(index, words, offsets[i], offsets[i + 1])
+def _find_all(index: PhraseIndex, offsets: Int64Array, words: Int32Array, numbers: Int64Array) -> None:
+    for i in range(len(numbers)):
+        numbers[i] = find_phrase(index, words, offsets[i], offsets[i + 1])
 
 
 def find_phrases(index: PhraseIndex, phrases: Phrases) -> Int64Array:
-    """int64, shape (N,): the number of each of N phrases in an index; -1 where it is not there."""
-    found = np.empty(len(phrases), np.int64)
-    _find_all(index, phrases.offsets, phrases.words, found)
-    return found
+    """Return the number of each of N phrases in an index, int64 of shape (N,); -1 where the index lacks the phrase."""
+    numbers = np.empty(len(phrases), np.int64)
+    _find_all(index, phrases.offsets, phrases.words, numbers)
+    return numbers
 
 
 @exact_kernel

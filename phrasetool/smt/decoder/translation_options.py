@@ -37,9 +37,9 @@ class TranslationOptions(NamedTuple):
         word_offsets: int64, shape (K + 1,).
         words: int32, shape (W,): target words, as ids of the language model.
         states: int32, shape (W,): the language model's state after each word, from the empty context; -1 where it is
-            not told.
+            unknown.
         rest: float64, shape (W,): log10 of the words after this one in the same option, from the empty context; read
-            where the state is told.
+            where the state is known.
     """
 
     first: Int64Array
@@ -112,7 +112,7 @@ def choose_entries(table: TranslationTable, isolated: DoubleArray, limit: TableL
 
 @dataclass
 class WordScores:
-    """What the language model says of a table's targets, whatever the weights: computed once, used by every tuning run.
+    """Language model scores of a table's targets, independent of weights: computed once, used by every tuning run.
 
     Attributes:
         ids: int32, ids of the language model for the words of `TranslationTable.targets`, one after another.
@@ -208,14 +208,14 @@ def weigh_reordering(
         empty = np.zeros((len(scores), 0))
         return empty, empty, np.zeros(len(scores), np.int32)
     weighted = scores.astype(np.float64) * weights[features.slices["LexicalReordering"]][model.column_weights]
-    found = []
+    scores_by_direction = []
     for direction in ("backward", "forward"):
         column = model.first_column(direction)
         part = weighted[:, max(column, 0) : max(column, 0) + model.orientations]
-        found.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
+        scores_by_direction.append(np.ascontiguousarray(part if column >= 0 else np.zeros_like(part)))
     column = model.first_column("forward")
     compared = scores[:, column : column + model.orientations] if column >= 0 else scores[:, :0]
     # Adding 0 turns -0 into 0, which is equal to it but has other bits.
     bits = np.ascontiguousarray(compared + np.float32(0), np.float32).view(np.int32)
     rows = Phrases(np.arange(len(bits) + 1) * bits.shape[1], bits.reshape(-1))
-    return found[0], found[1], number_distinct(rows)[0].astype(np.int32)
+    return scores_by_direction[0], scores_by_direction[1], number_distinct(rows)[0].astype(np.int32)

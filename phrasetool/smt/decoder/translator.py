@@ -71,7 +71,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of a sentence: its derivations, best first.
+    """Derivations of one sentence, best first.
 
     Attributes:
         steps: phrases and scores.
@@ -165,8 +165,8 @@ class Translator:
             raise ValueError("no derivation covers the sentence")
         entries, targets = self.options.entries, self.table.targets
         if n_best > 1:
-            found = n_best_steps(pool, best, entries, targets.offsets, targets.words, n_best, distinct, factor)
-            return self._with_features(*found)
+            derivations = n_best_steps(pool, best, entries, targets.offsets, targets.words, n_best, distinct, factor)
+            return self._with_features(*derivations)
         steps, score = best_steps(pool, best)
         steps[0] = entries[steps[0]]
         return self._with_features(np.array([0, steps.shape[1]]), steps, np.array([score]))

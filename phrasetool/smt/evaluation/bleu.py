@@ -27,7 +27,7 @@ LENGTH = ORDER
 
 @inner_kernel
 def _key(node: int, word: int) -> int:
-    """What the n-gram `word` after `node` is found by; not 0."""
+    """Return the hash key of the n-gram `word` after `node`; never 0."""
     return np.uint64((node << 32 | word) + 1)
 
 
@@ -129,7 +129,7 @@ def check_references(references: Sequence[Phrases]) -> int:
     """Return the number of sentences of the references.
 
     Raises:
-        ValueError: there is no reference, or they have different numbers of sentences.
+        ValueError: no references, or references with different numbers of sentences.
     """
     sizes = {len(reference) for reference in references}
     if len(sizes) != 1:

@@ -87,7 +87,7 @@ class BleuSamples:
     def p_value(self, other: BleuSamples) -> float:
         """How likely a difference that large is if the two are equally good; both of the same samples.
 
-        Paired bootstrap resampling (Koehn, EMNLP 2004), as sacrebleu computes it; 1 if there is no difference.
+        Paired bootstrap resampling (Koehn, EMNLP 2004), as sacrebleu computes it; 1 without a difference.
         """
         difference = abs(self.bleu - other.bleu)
         if difference == 0:
@@ -112,7 +112,7 @@ class Bootstrap:
         seed: of the draw; with sacrebleu's own, the samples are sacrebleu's.
 
     Raises:
-        ValueError: there are no sentences.
+        ValueError: the number of sentences is below 1.
     """
 
     def __init__(self, sentences: int, samples: int = SAMPLES, seed: int = DEFAULT_SEED) -> None:

@@ -12,7 +12,7 @@ METRICS = ("bleu", "chrf", "ter")
 # sacrebleu's names of them, and how many samples it draws.
 TESTS = {"bootstrap": "bs", "approximate-randomization": "ar"}
 DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
-# What sacrebleu itself uses, so that figures agree with those of its command line.
+# sacrebleu's own default, so that figures agree with those of its command line.
 DEFAULT_SEED = 12345
 # p-values below it are marked with a star.
 SIGNIFICANT = 0.05
@@ -28,8 +28,8 @@ class SystemScore:
         score: of the corpus, in points of the metric (0 to 100, TER may be more).
         mean, interval: mean and half the width of the 95 % interval over bootstrap samples.
         difference: score minus that of the baseline; None for the baseline.
-        p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1 if
-            there is no difference (sacrebleu gives the smallest value there is, as if nothing were significant).
+        p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1
+            without a difference (sacrebleu then gives the smallest possible value).
     """
 
     score: float
@@ -46,7 +46,7 @@ class MetricReport:
     Attributes:
         name: sacrebleu's name of the metric, such as `chrF2`.
         higher_is_better: False for error rates.
-        signature: sacrebleu's, which tells how to get the same figures again.
+        signature: sacrebleu's signature, which records all settings that reproduce the figures.
         systems: scores in the order of the hypotheses.
     """
 

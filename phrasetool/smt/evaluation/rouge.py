@@ -30,12 +30,12 @@ def rouge_n(
     """
     if len(candidates) != len(references) or order < 1:
         raise ValueError(f"{len(candidates)} candidates, {len(references)} references, n = {order}")
-    found = np.zeros(len(candidates))
+    f1_scores = np.zeros(len(candidates))
     for i, (candidate, reference) in enumerate(zip(candidates, references, strict=True)):
         ours, theirs = _n_grams(candidate, order), _n_grams(reference, order)
         # 2 P R / (P + R), with P = matches / n-grams of ours, R = matches / n-grams of theirs.
-        found[i] = 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
-    return found
+        f1_scores[i] = 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
+    return f1_scores
 
 
 def _n_grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:

@@ -20,7 +20,7 @@ _PUNCTUATION = frozenset(".,;:?!。，")
 
 @dataclass(frozen=True)
 class TextForm:
-    """What some text looks like.
+    """Surface form of a text.
 
     Attributes:
         tokenised: punctuation stands alone.
@@ -101,11 +101,11 @@ def shared_words(hypothesis: Sequence[str], references: Sequence[Sequence[str]])
     """
     words = shared = 0
     for line, *truth in zip(hypothesis, *references, strict=True):
-        found, there = Counter(split_words(line)), Counter[str]()
+        hypothesis_counts, reference_counts = Counter(split_words(line)), Counter[str]()
         for other in truth:
-            there |= Counter(split_words(other))
-        words += found.total()
-        shared += (found & there).total()
+            reference_counts |= Counter(split_words(other))
+        words += hypothesis_counts.total()
+        shared += (hypothesis_counts & reference_counts).total()
     return shared / words if words else 1.0
 
 

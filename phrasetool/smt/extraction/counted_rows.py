@@ -42,17 +42,17 @@ def add_row(store: Rows, slots: Int32Array, size: int, row: Rows, key_words: int
     mask = len(slots) - 1
     place = np.int64(h & np.uint64(mask))
     while True:
-        found = slots[place]
-        if found < 0:
+        candidate = slots[place]
+        if candidate < 0:
             slots[place] = size
             store[size] = row
             return size + 1
         w = 0
-        while w < key_words and store[found, w] == row[w]:
+        while w < key_words and store[candidate, w] == row[w]:
             w += 1
         if w == key_words:
             for c in range(key_words, len(row)):
-                store[found, c] += row[c]
+                store[candidate, c] += row[c]
             return size
         place = (place + 1) & mask
 
@@ -93,8 +93,8 @@ def _merge(a: Rows, b: Rows, key_words: int, out: Rows) -> int:
 
 
 @exact_kernel
-def _find(rows: Rows, keys: Rows, found: Int64Array) -> None:
-    """found[i] = the first row whose leading words are not below keys[i]."""
+def _find(rows: Rows, keys: Rows, positions: Int64Array) -> None:
+    """positions[i] = the first row whose leading words are not below keys[i]."""
     words = keys.shape[1]
     for i in range(len(keys)):
         low, high = 0, len(rows)
@@ -107,7 +107,7 @@ def _find(rows: Rows, keys: Rows, found: Int64Array) -> None:
                 low = middle + 1
             else:
                 high = middle
-        found[i] = low
+        positions[i] = low
 
 
 def find(rows: Rows, keys: Rows) -> Int64Array:
@@ -120,9 +120,9 @@ def find(rows: Rows, keys: Rows) -> Int64Array:
     Returns:
         int64, shape (M,): the first row whose first K words are not below the key's.
     """
-    found = np.empty(len(keys), np.int64)
-    _find(np.ascontiguousarray(rows), np.ascontiguousarray(keys), found)
-    return found
+    positions = np.empty(len(keys), np.int64)
+    _find(np.ascontiguousarray(rows), np.ascontiguousarray(keys), positions)
+    return positions
 
 
 class CountedRows:
@@ -257,11 +257,11 @@ class CountedRows:
     def _bounds(self, leading: int) -> list[list[int]]:
         """Where each block begins in each run."""
         # Rows of a block are held twice while they are merged.
-        wanted = max(self._limit // 2, 1)
-        step = max(wanted // (2 * len(self._runs)), 1)
+        rows_per_block = max(self._limit // 2, 1)
+        step = max(rows_per_block // (2 * len(self._runs)), 1)
         samples = np.concatenate([run[::step, :leading] for run in self._runs])
         samples = samples[np.lexsort(samples.T[::-1])]
-        keys = np.unique(samples[:: max(wanted // step, 1)][1:], axis=0)
+        keys = np.unique(samples[:: max(rows_per_block // step, 1)][1:], axis=0)
         inner = np.stack([find(run, keys) for run in self._runs], axis=1).tolist() if len(keys) else []
         return [[0] * len(self._runs), *inner, [len(run) for run in self._runs]]
 

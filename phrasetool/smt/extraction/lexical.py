@@ -102,8 +102,8 @@ def count_word_pairs(bitext: Bitext) -> tuple[Int64Array, Int64Array]:
             bitext.sources.offsets, bitext.sources.words, bitext.targets.offsets, bitext.targets.words,
             alignments.offsets, alignments.source, alignments.target, first, last, width, pairs,
         )  # fmt: skip
-        found, times = np.unique(pairs[:size], return_counts=True)
-        keys, counts = np.concatenate([keys, found]), np.concatenate([counts, times])
+        new_keys, new_counts = np.unique(pairs[:size], return_counts=True)
+        keys, counts = np.concatenate([keys, new_keys]), np.concatenate([counts, new_counts])
         # A stable sort merges what is sorted already.
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]

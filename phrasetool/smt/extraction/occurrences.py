@@ -282,7 +282,7 @@ def extract_occurrences(
     Args:
         bitext: sentences and alignments.
         layout: how rows are made.
-        rows: where they go.
+        rows: receives the rows that are counted.
         progress: called now and then with the number of sentence pairs done.
 
     Raises:

@@ -188,10 +188,10 @@ class PhraseTable:
         heads = np.ascontiguousarray(rows[block.first[:-1], : layout.phrase_words])
         sources = unpack_phrases(heads, 0, layout.source, layout.max_length)
         targets = unpack_phrases(heads, layout.source.words, layout.target, layout.max_length)
-        found = self._targets[find(self._targets, heads[:, layout.source.words :])]
+        target_rows = self._targets[find(self._targets, heads[:, layout.source.words :])]
         counts = JointCounts(
-            block.joint, block.source, found[:, -2].astype(np.int64), block.source_distinct,
-            found[:, -1].astype(np.int64),
+            block.joint, block.source, target_rows[:, -2].astype(np.int64), block.source_distinct,
+            target_rows[:, -1].astype(np.int64),
         )  # fmt: skip
         times = rows[:, layout.key_words :]
         place = layout.phrase_words

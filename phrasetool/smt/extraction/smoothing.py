@@ -91,7 +91,7 @@ class GoodTuring:
             self.discounts[count] = lowest
 
     def __call__(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-        """See `Smoothing`."""
+        """Return the discounted joint counts, one array for both directions."""
         joint = counts.joint.astype(np.float32)
         count = np.ceil(np.minimum(joint, COUNT_LIMIT)).astype(np.int64)
         low = count < COUNT_LIMIT - 1
@@ -114,13 +114,13 @@ class KneserNey:
         share = number[1] / max(number[1] + 2 * number[2], np.float32(1))
         self.discounts: FloatArray = np.empty(3, np.float32)
         for k, cap in enumerate(_CAPS, 1):
-            # Without pairs of a count (tiny bitexts) the formula says nothing; no more than the cap is known then.
+            # Without pairs of a count (tiny bitexts) the formula is undefined; the cap is used instead.
             known = number[k] > 0
             value = k - (k + 1) * share * number[k + 1] / number[k] if known else np.float32(cap)
             self.discounts[k - 1] = min(value, np.float32(cap))
 
     def __call__(self, counts: JointCounts) -> tuple[FloatArray, FloatArray]:
-        """See `Smoothing`."""
+        """Return the smoothed joint counts for p(source|target) and p(target|source)."""
         joint = counts.joint.astype(np.float32)
         discount = self.discounts[np.clip(counts.joint, 1, 3).astype(np.int64) - 1]
         discount = np.where(discount > joint, (joint.astype(np.float64) - 0.01).astype(np.float32), discount)

@@ -91,11 +91,11 @@ def score_word(automaton: Automaton, state: int, word: int) -> tuple[float, int]
             key = context << _WORD_BITS | unsigned
             slot = np.uint64(home(key, automaton.slots))
             while True:
-                found = automaton.arcs[_TWO * slot]
-                if found == np.int64(key):
+                stored_key = automaton.arcs[_TWO * slot]
+                if stored_key == np.int64(key):
                     score = total + automaton.arc_scores[_FOUR * slot + _TWO]
                     return score, np.int64(automaton.arc_states[_FOUR * slot + _THREE])
-                if found < 0:
+                if stored_key < 0:
                     break
                 slot += _ONE
                 if slot == automaton.slots:
@@ -197,14 +197,14 @@ def _enter(
         contexts[first + row] = context
         # The longest suffix that is an n-gram: that of the context, or of its suffixes, with the word.
         suffix = np.int64(suffixes[context])
-        found = 1 + np.int64(word)
+        longest_suffix = 1 + np.int64(word)
         while suffix != 0:
             slot = _find(keys, suffix, word)
             if keys[slot] != NO_KEY:
-                found = nodes[slot]
+                longest_suffix = nodes[slot]
                 break
             suffix = np.int64(suffixes[suffix])
-        suffixes[first + row] = found
+        suffixes[first + row] = longest_suffix
     return OK, 0
 
 
@@ -253,7 +253,7 @@ class NgramError(ValueError):
     Attributes:
         order: its length.
         row: its row in the table of that order.
-        lacks_context: whether its first words are no n-gram.
+        lacks_context: whether the model lacks the n-gram of its first words.
     """
 
     def __init__(self, order: int, row: int, message: str, lacks_context: bool = False) -> None:
@@ -270,7 +270,7 @@ def build_automaton(tables: Sequence[NgramTable]) -> Automaton:
         tables: as in `BackoffModel`; that of order 1 holds the words in id order.
 
     Raises:
-        NgramError: the first n - 1 words of an n-gram are no n-gram, or an n-gram occurs twice.
+        NgramError: a table lacks the n-gram of the first n - 1 words of an n-gram, or an n-gram occurs twice.
     """
     sizes = [len(table) for table in tables]
     firsts = [1, *(1 + np.cumsum(sizes)).tolist()]
@@ -354,23 +354,23 @@ class LanguageModel:
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
 
     def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-        """See `TargetModel`."""
+        """Return which words the model has, bool, shape (1, W)."""
         return self.ids(words)[None] != UNKNOWN_ID
 
     def isolated(self, phrases: Phrases) -> DoubleArray:
-        """See `TargetModel`."""
+        """Return log10 of N phrases from the empty context, float64, shape (N, 1)."""
         scores = np.empty(len(phrases), np.float64)
         _score_in_isolation(self.automaton, phrases.offsets, phrases.words, scores)
         return scores[:, None]
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
-        """See `TargetModel`."""
+        """Return the state after each word and log10 of the words that follow, shape (W,) each."""
         states, rest = np.empty(len(phrases.words), np.int32), np.empty(len(phrases.words), np.float64)
         _walk_phrases(self.automaton, phrases.offsets, phrases.words, states, rest)
         return states, rest
 
     def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
-        """See `TargetModel`."""
+        """Return natural logarithms of N sentences, float64, shape (N, 1); arguments as of `TargetModel.sentences`."""
         scores = np.empty(len(offsets) - 1, np.float64)
         _score_sentences(
             self.automaton, self.begin_state, self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores
@@ -378,5 +378,5 @@ class LanguageModel:
         return scores[:, None]
 
     def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
-        """See `TargetModel`."""
+        """Return the automaton with its one weight; all states exist, so it needs no room."""
         return SearchedModel(self.automaton, float(weights[0]), self.begin_state, self.end_word)

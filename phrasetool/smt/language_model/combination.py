@@ -1,9 +1,9 @@
-"""Several language models, or one that is no automaton, as a search walks them: states are made when they are reached.
+"""Several language models, or one that is not an automaton, in a search: states are made when they are reached.
 
 A state is a row of `contexts`: what each model keeps of the words so far, side by side; for an automaton its state, for
 a model of kenlm's the words and back-offs of its context.  Rows that mean the same are one state, so that a decoder
-recombines as Moses does, when the states of all models are equal.  The score of a word is the weighted sum of what the
-models say.
+recombines as Moses does, when the states of all models are equal.  The score of a word is the weighted sum of the
+models' scores.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from phrasetool.smt.language_model.hashed import Words32, read_hashed
 from phrasetool.smt.language_model.ngrams import LN10
 
 NONE = -1
-# What a search returns instead of its best hypothesis where it needs more room for states.
+# Returned by a search instead of its best hypothesis where it needs more room for states.
 LACKS_ROOM = -2
-# Rows that are no states: what is worked with, and the empty context.
+# Rows that are not states: two working rows, and the empty context.
 _BEFORE, _AFTER, EMPTY, FIRST_STATE = range(4)
 
 
@@ -115,7 +115,7 @@ def read_word(c: Combination, row: int, after: int, word: int) -> float:
 
 @borrowing_kernel
 def _kept(c: Combination, k: int, row: int) -> int:
-    """How many numbers of a row tell what a model keeps from what else it could."""
+    """How many numbers of a row distinguish a model's state from its other states."""
     if c.hashed[k]:
         return 1 + np.int64(c.contexts[row * c.places[len(c.places) - 1] + c.places[k]])
     return np.int64(1)
@@ -138,7 +138,7 @@ def _slot(c: Combination, row: int) -> int:
             return slot
         same = True
         for k in range(len(c.weights)):
-            # The first number that is kept says how many there are.
+            # Of a hashed model, the first number that is kept is the number of the others.
             for i in range(_kept(c, k, row)):
                 place = c.places[k] + i
                 same = same and c.contexts[row * width + place] == c.contexts[state * width + place]
@@ -184,7 +184,7 @@ def score_final(c: Combination, state: int, word: int) -> tuple[float, int]:
 
 @borrowing_kernel
 def lacks_room(model: Combination, states: int) -> bool:
-    """Whether there may be no room for so many states more; an automaton has them all."""
+    """Whether room for `states` more states may be missing; an automaton has all its states from the start."""
     if len(model) == AUTOMATON_FIELDS:
         return False
     return model.used[0] + states > len(model.slots) >> 1

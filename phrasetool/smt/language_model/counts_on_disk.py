@@ -1,6 +1,6 @@
 """The n-grams of a corpus, counted as `ngram_counts` does, with text and tables on disk and a part at a time in memory.
 
-The n-grams of order n are told apart by one 64-bit key for every place: the n-gram without its first word, which has a
+The n-grams of order n are identified by one 64-bit key for every place: the n-gram without its first word, which has a
 number already, and that word.  The places are parted by their keys, and each part is sorted in memory; what number the
 n-gram at a place has is parted by places again, so that the next order finds it there.
 """
@@ -56,7 +56,7 @@ class DiskText:
 
     Args:
         folder: where files without a name are; None for the system's folder of temporary files.
-        memory: bytes that counting may take, beside the words themselves.
+        memory: bytes that counting may take, in addition to the words themselves.
     """
 
     def __init__(self, folder: str | None, memory: int) -> None:
@@ -88,10 +88,10 @@ class DiskText:
             inside = np.ones(size, np.bool_)
             for back in range(order - 1):
                 inside &= words[order - 1 - back : order - 1 - back + size] != BEGIN_ID
-            found = rows.read(max(first - 1, 0), first + self.block)
-            found = found if first else np.concatenate([np.zeros(1, np.int32), found])
+            contexts = rows.read(max(first - 1, 0), first + self.block)
+            contexts = contexts if first else np.concatenate([np.zeros(1, np.int32), contexts])
             at = np.flatnonzero(inside)
-            yield first + at, found[at + 1].astype(np.int64) << 32 | words[at], found[at]
+            yield first + at, contexts[at + 1].astype(np.int64) << 32 | words[at], contexts[at]
 
 
 def count_on_disk(text: DiskText, vocabulary: int, order: int) -> list[DiskNgrams]:
@@ -169,9 +169,9 @@ def _by_place(records: Partitions, size: int, folder: str | None, last: bool) ->
     """The row at each place; 0 where there is none."""
     rows = DiskColumn(folder, np.int32)
     for part, (first, end) in enumerate(records.bounds(0, 0 if last else size)):
-        found: Records = records.take(part)
+        part_records: Records = records.take(part)
         block = np.zeros(end - first, np.int32)
-        block[found["place"] - first] = found["row"]
+        block[part_records["place"] - first] = part_records["row"]
         rows.append(block)
     return rows
 
@@ -182,19 +182,19 @@ def _adjusted(counts: DiskNgrams, suffixes: DiskColumn, folder: str | None) -> D
     # Suffixes ascend: how often the last one of a piece occurs, the next piece says.
     there, waiting = 0, 0
     for piece in suffixes.pieces():
-        found = np.bincount(piece - there)
-        found[0] += waiting
-        _append_adjusted(adjusted, counts, found[:-1].astype(np.int64))
-        there, waiting = int(piece[-1]), int(found[-1])
+        occurrences = np.bincount(piece - there)
+        occurrences[0] += waiting
+        _append_adjusted(adjusted, counts, occurrences[:-1].astype(np.int64))
+        there, waiting = int(piece[-1]), int(occurrences[-1])
     rest = np.zeros(len(counts) - there, np.int64)
     rest[:1] = waiting
     _append_adjusted(adjusted, counts, rest)
     return DiskNgrams(counts.order, counts.raw, adjusted, counts.contexts, counts.suffixes, counts.words)
 
 
-def _append_adjusted(adjusted: DiskColumn, counts: DiskNgrams, found: Int64Array) -> None:
+def _append_adjusted(adjusted: DiskColumn, counts: DiskNgrams, occurrences: Int64Array) -> None:
     first = len(adjusted)
     if counts.order > 1:
-        begins = counts.words_of(first, first + len(found))[:, 0] == BEGIN_ID
-        found[begins] = counts.raw.read(first, first + len(found))[begins]
-    adjusted.append(found)
+        begins = counts.words_of(first, first + len(occurrences))[:, 0] == BEGIN_ID
+        occurrences[begins] = counts.raw.read(first, first + len(occurrences))[begins]
+    adjusted.append(occurrences)

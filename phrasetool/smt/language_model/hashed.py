@@ -1,7 +1,7 @@
 """Back-off models as kenlm keeps them in its hash tables, in memory as they lie in the file.
 
 An n-gram is found by a number of 64 bits made of its words, the last one first; so nothing lists the n-grams, and
-words are known by a hash alone.  What kenlm's source says of it: lm/search_hashed.hh (tables and numbers), lm/vocab.hh
+words are known by a hash alone.  Defined by kenlm's source: lm/search_hashed.hh (tables and numbers), lm/vocab.hh
 and lm/vocab.cc (words), util/probing_hash_table.hh (slots), lm/weights.hh and lm/blank.hh (what signs mean),
 util/murmur_hash.cc (MurmurHash64A), lm/model.cc (`ScoreExceptBackoff`, how a score comes about).
 """
@@ -99,7 +99,7 @@ def _hash_words(text: ByteArray, offsets: Int64Array, hashes: npt.NDArray[np.uin
 
 
 def word_hashes(words: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """What kenlm knows words by, uint64."""
+    """Return kenlm's hashes of words, uint64."""
     offsets = prefix_sums([len(word) for word in words])
     hashes = np.empty(len(words), np.uint64)
     _hash_words(np.frombuffer(b"".join(words), np.uint8), offsets, hashes)
@@ -112,10 +112,10 @@ def _find_slot(memory: Words32, table: int, slots: int, size: int, key: np.uint6
     slot = np.int64(key % np.uint64(slots))
     for _ in range(slots):
         place = table + slot * size
-        found = np.uint64(memory[place]) | np.uint64(memory[place + 1]) << _HALF
-        if found == key:
+        stored_key = np.uint64(memory[place]) | np.uint64(memory[place + 1]) << _HALF
+        if stored_key == key:
             return np.int64(place)
-        if found == 0:
+        if stored_key == 0:
             break
         slot += 1
         if slot == slots:
@@ -160,7 +160,7 @@ def read_hashed(
     order = layout[ORDER]
     length = np.int64(contexts[before])
     place = layout[UNIGRAMS] + 2 * word
-    # The sign says whether no longer n-gram ends like this one.
+    # The sign is set where no longer n-gram ends like this one.
     longest = (memory[place] >> _SIGN) != 0
     score = -np.abs(numbers[place])
     contexts[after + 1] = word

@@ -7,9 +7,9 @@ first word and sums over the n-grams that begin with h:
     g(h) = (sum over n-grams that stay of D(c)  +  sum over pruned n-grams of c) / sum c
 
 and p(w) of order 0 is uniform over the vocabulary with `<unk>` and `</s>`, without `<s>`.  g(h) is the back-off of h.
-What lmplz does beyond the papers (Heafield et al. 2013, "Scalable modified Kneser-Ney language model estimation") is
-done here too: which n-grams are pruned depends on raw counts, `<unk>` gets its share of the uniform distribution only,
-and `<s>` has the probability 1.
+The details that lmplz adds to the papers (Heafield et al. 2013, "Scalable modified Kneser-Ney language model
+estimation") are implemented here too: which n-grams are pruned depends on raw counts, `<unk>` gets its share of the
+uniform distribution only, and `<s>` has the probability 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ZERO = -99.0
 
 @dataclass(frozen=True)
 class Discounts:
-    """What is taken off the counts of one order.
+    """Discounts that are subtracted from the counts of one order.
 
     Attributes:
         amounts: for the counts 1, 2, and 3 or more.
@@ -100,7 +100,7 @@ def discounts_from(counts_of_counts: Sequence[int]) -> tuple[float, float, float
 
 
 def as_lmplz_counts(
-    found: Sequence[npt.NDArray[np.int64]], sizes: Sequence[int], ends: Sequence[tuple[int, ...]]
+    histograms: Sequence[npt.NDArray[np.int64]], sizes: Sequence[int], ends: Sequence[tuple[int, ...]]
 ) -> list[list[int]]:
     """How many n-grams of each order have the adjusted count 1 to 4, as lmplz sees it.
 
@@ -108,18 +108,18 @@ def as_lmplz_counts(
     it reads, and its suffixes (lm/builder/adjust_counts.cc).  In a small corpus that shows.
 
     Args:
-        found: of each order, how many n-grams have the adjusted count 0 to 4, and 5 or more.
+        histograms: of each order, how many n-grams have the adjusted count 0 to 4, and 5 or more.
         sizes: how many n-grams there are.
         ends: the suffix, the adjusted and the raw count of the last n-gram of each order, if there is one.
     """
     last = -1
-    for n, (numbers, size, end) in enumerate(zip(found[:-1], sizes, ends, strict=False), 1):
+    for n, (numbers, size, end) in enumerate(zip(histograms[:-1], sizes, ends, strict=False), 1):
         if not size or (n > 1 and end[0] != last):
             break
         last = size - 1
         numbers[min(end[1], 5)] -= 1
         numbers[min(end[2], 5)] += 1
-    return [numbers[1:5].tolist() for numbers in found]
+    return [numbers[1:5].tolist() for numbers in histograms]
 
 
 def chosen_discounts(counts_of_counts: Sequence[Sequence[int]]) -> list[Discounts]:
@@ -132,12 +132,12 @@ def chosen_discounts(counts_of_counts: Sequence[Sequence[int]]) -> list[Discount
 
 
 def _counts_of_counts(orders: list[NgramCounts]) -> list[list[int]]:
-    found = [np.bincount(np.minimum(counts.adjusted, 5), minlength=6) for counts in orders]
+    histograms = [np.bincount(np.minimum(counts.adjusted, 5), minlength=6) for counts in orders]
     ends = [
         (int(counts.suffixes[-1]), int(counts.adjusted[-1]), int(counts.raw[-1])) if len(counts) else ()
         for counts in orders
     ]
-    return as_lmplz_counts(found, [len(counts) for counts in orders], ends)
+    return as_lmplz_counts(histograms, [len(counts) for counts in orders], ends)
 
 
 def log10_of(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -162,7 +162,7 @@ def _estimate(
         off = np.array([0.0, *discount.amounts])[np.minimum(order.adjusted, 3)]
         total = np.bincount(order.contexts, order.adjusted, len(lower))
         freed = np.bincount(order.contexts, np.where(stays, off, order.adjusted), len(lower))
-        # What is no context leaves everything to shorter contexts; its back-off is 1.
+        # An n-gram that is not a context leaves everything to shorter contexts; its back-off is 1.
         weights = np.divide(freed, total, out=np.ones(len(lower)), where=total > 0)
         if tables:
             tables[-1].backoffs[:] = log10_of(weights[kept])
@@ -206,8 +206,8 @@ def estimate_language_model(
             orders, none smaller than the one before.
 
     Raises:
-        ValueError: see `pruning_thresholds` and `counts.count_ngrams`; or the first words are not the markers, or there
-            is no sentence.
+        ValueError: see `pruning_thresholds` and `counts.count_ngrams`; or the first words are not the markers, or
+            `sentences` is empty.
     """
     thresholds = pruning_thresholds(prune, order)
     if words[: len(MARKERS)] != MARKERS:

@@ -1,6 +1,6 @@
 """The n-grams of a corpus, counted as Kneser-Ney smoothing needs them.
 
-Sentences stand one after another in one array, each as `<s> w1 .. wm </s>`.  The n-grams of order n are told apart by
+Sentences stand one after another in one array, each as `<s> w1 .. wm </s>`.  The n-grams of order n are separated by
 sorting one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word.
 So n-grams come out sorted by their last word, then by the one before, and so on, and every order costs one sort.
 """

@@ -9,7 +9,7 @@ from phrasetool.phrases import FloatArray, Int32Array
 UNKNOWN_WORD = b"<unk>"
 BEGIN_WORD = b"<s>"
 END_WORD = b"</s>"
-# What kenlm gives the unknown word of a model that has none.
+# Value that kenlm gives the unknown word of a model that has none.
 UNKNOWN_LOG_PROBABILITY = -100.0
 # Models hold decimal logarithms, a decoder's features are natural ones.
 LN10 = 2.302585092994046

@@ -1,4 +1,4 @@
-"""Several language models to decode with, or one that is no automaton."""
+"""Decoding with several language models, or with one that is not an automaton."""
 
 from __future__ import annotations
 
@@ -48,46 +48,46 @@ class LanguageModels:
         begun.contexts[FIRST_STATE * begun.places[-1] + begun.places[:-1][begun.hashed]] = 1
 
     def ids(self, words: Iterable[bytes]) -> Int32Array:
-        """See `TargetModel`."""
+        """Return the ids of words, int32; 0 for words that no model knows."""
         return np.array([self._ids.get(word, UNKNOWN_ID) for word in words], np.int32)
 
     def known(self, words: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-        """See `TargetModel`."""
+        """Return which model has which word, bool, shape (K, W)."""
         return np.asarray(self._combination.ids[:, self.ids(words)] != UNKNOWN_ID)
 
     def isolated(self, phrases: Phrases) -> DoubleArray:
-        """See `TargetModel`."""
+        """Return log10 of N phrases from the empty context, float64, shape (N, K)."""
         scores = np.empty((len(phrases), len(self._combination.weights)))
         score_phrases(self._private(), phrases.offsets, phrases.words, scores)
         return scores
 
     def walked(self, phrases: Phrases) -> tuple[Int32Array, DoubleArray]:
-        """See `TargetModel`: states are made while a sentence is translated, so none is told."""
+        """Return -1 and 0 for each word: states are made during a search, so none is known beforehand."""
         return np.full(len(phrases.words), NONE, np.int32), np.zeros(len(phrases.words))
 
     def sentences(self, offsets: Int64Array, chosen: Int32Array, phrases: Phrases) -> DoubleArray:
-        """See `TargetModel`."""
+        """Return natural logarithms of N sentences, float64, shape (N, K); arguments as of `TargetModel.sentences`."""
         scores = np.empty((len(offsets) - 1, len(self._combination.weights)))
         score_sentences(self._private(), self.end_word, offsets, chosen, phrases.offsets, phrases.words, scores)
         return scores
 
     def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
-        """See `TargetModel`."""
+        """Return a private copy of the models for one search, with room for `room` states."""
         # A search may take it for granted that scores with a weight of 1 are not above 0.
         sign = 1.0 if (weights >= 0).all() else -1.0
         model = self._private(room)._replace(weights=np.ascontiguousarray(sign * weights, np.float64))
         return SearchedModel(model, sign, FIRST_STATE, self.end_word)
 
     def _private(self, room: int = 0) -> Combination:
-        """A copy whose states are its own, as threads search side by side, with room for so many more at least."""
-        found = self._combination
-        rows = 1 << (int(found.used[0]) + room - 1).bit_length()
-        contexts = np.empty(rows * int(found.places[-1]), np.int32)
-        contexts[: len(found.contexts)] = found.contexts
+        """Copy the models with their own states, as threads search in parallel, and with room for `room` more."""
+        shared = self._combination
+        rows = 1 << (int(shared.used[0]) + room - 1).bit_length()
+        contexts = np.empty(rows * int(shared.places[-1]), np.int32)
+        contexts[: len(shared.contexts)] = shared.contexts
         # `lacks_room` lets half of the slots be taken.
         slots = np.full(2 * rows, NONE, np.int32)
-        return found._replace(
-            contexts=contexts, context_backoffs=contexts.view(np.float32), slots=slots, used=found.used.copy()
+        return shared._replace(
+            contexts=contexts, context_backoffs=contexts.view(np.float32), slots=slots, used=shared.used.copy()
         )
 
 

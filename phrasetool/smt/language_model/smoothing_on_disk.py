@@ -1,6 +1,6 @@
 """Interpolated modified Kneser-Ney smoothing, as `kneser_ney` does it, of counts on disk: the same model to the bit.
 
-What all n-grams of a context share is computed where these stand together, parted by contexts; their rows keep their
+Values that all n-grams of a context share are computed in partitions by context; the rows of a context keep their
 order there, so that sums of floats are those that one array gives.
 """
 
@@ -91,12 +91,12 @@ def estimate_on_disk(words: list[bytes], text: DiskText, order: int, prune: Sequ
 
 
 def _counts_of_counts(orders: list[DiskNgrams]) -> list[list[int]]:
-    found = []
+    histograms = []
     for counts in orders:
         numbers = np.zeros(6, np.int64)
         for piece in counts.adjusted.pieces():
             numbers += np.bincount(np.minimum(piece, 5), minlength=6)
-        found.append(numbers)
+        histograms.append(numbers)
     ends = [
         tuple(
             int(value)
@@ -106,7 +106,7 @@ def _counts_of_counts(orders: list[DiskNgrams]) -> list[list[int]]:
         for one in orders
         for size in (len(one),)
     ]
-    return as_lmplz_counts(found, [len(one) for one in orders], ends)
+    return as_lmplz_counts(histograms, [len(one) for one in orders], ends)
 
 
 class _Smoothing:
@@ -164,9 +164,11 @@ class _Smoothing:
         by_context = Partitions(self._folder, _SHARE, drawn_cuts(contexts, size, parts))
         for first, stays in self._stays(counts):
             last = first + len(stays)
-            found, adjusted = counts.contexts.read(first, last), counts.adjusted.read(first, last)
+            context_rows, adjusted = counts.contexts.read(first, last), counts.adjusted.read(first, last)
             freed = np.where(stays, self._off(counts, adjusted), adjusted)
-            by_context.add(found, row=np.arange(first, last), context=found, adjusted=adjusted, freed=freed)
+            by_context.add(
+                context_rows, row=np.arange(first, last), context=context_rows, adjusted=adjusted, freed=freed
+            )
         by_row = Partitions(self._folder, _ROW, even_cuts(size, parts_for(size, _ROW_BYTES, self._memory)))
         weights = DiskColumn(self._folder, np.float64)
         for part, (begin, end) in enumerate(by_context.bounds(0, lower)):
@@ -174,7 +176,7 @@ class _Smoothing:
             context, adjusted = records["context"] - begin, records["adjusted"]
             total = np.bincount(context, adjusted, end - begin)
             freed = np.bincount(context, records["freed"], end - begin)
-            # What is no context leaves everything to shorter contexts; its back-off is 1.
+            # An n-gram that is not a context leaves everything to shorter contexts; its back-off is 1.
             weight = np.divide(freed, total, out=np.ones(end - begin), where=total > 0)
             weights.append(weight)
             off = self._off(counts, adjusted)
@@ -208,5 +210,5 @@ class _Smoothing:
 
     def _add_backoffs(self, table: DiskNgramTable, counts: DiskNgrams, weights: DiskColumn) -> None:
         for first, stays in self._stays(counts):
-            found: npt.NDArray[np.float64] = weights.read(first, first + len(stays))
-            table.backoffs.append(log10_of(found[stays]))
+            backoff_weights: npt.NDArray[np.float64] = weights.read(first, first + len(stays))
+            table.backoffs.append(log10_of(backoff_weights[stays]))

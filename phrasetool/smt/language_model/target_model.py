@@ -1,4 +1,4 @@
-"""What a decoder asks of its language models, one or several."""
+"""Interface between a decoder and its language models, one or several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SearchedModel(NamedTuple):
 
     Attributes:
         model: what kernels take, an `Automaton` or a `Combination`; a search has it for itself.
-        weight: what its log10 scores are multiplied with, beside the natural logarithm of 10.
+        weight: factor of its log10 scores, in addition to the natural logarithm of 10.
         begin_state: the state after `<s>`.
         end_word: the id of `</s>`.
     """
@@ -54,4 +54,4 @@ class TargetModel(Protocol):
         """
 
     def searched(self, weights: DoubleArray, room: int) -> SearchedModel:
-        """The models for one search under K weights, with room for so many states where they are not all known."""
+        """The models for one search under K weights, with room for `room` states where not all are known beforehand."""

@@ -18,7 +18,7 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NBest:
-    """What a decoder run found: candidates of each sentence in order of falling model score.
+    """Candidates of each sentence from one decoder run, in order of falling model score.
 
     Attributes:
         sentence: int32, shape (N,), the sentence of each candidate.
@@ -63,8 +63,8 @@ def _best(features: FloatArray, offsets: Int64Array, weights: Weights, out: Int6
 class CandidatePool:
     """Distinct candidates of S sentences.
 
-    Two candidates of a sentence are the same if their features and BLEU statistics are: nothing that tuning looks at
-    tells them apart.  Candidates of a sentence keep the order in which they came.
+    Two candidates of a sentence are the same if their features and BLEU statistics are: nothing that tuning reads
+    distinguishes them.  Candidates of a sentence keep the order in which they came.
 
     Attributes:
         offsets: int64, shape (S + 1,), the first candidate of each sentence; a sentence may have none.
@@ -76,7 +76,7 @@ class CandidatePool:
         features: F, the number of features.
 
     Raises:
-        ValueError: there are no references, or they have different numbers of sentences.
+        ValueError: no references, or references with different numbers of sentences.
     """
 
     def __init__(self, references: Sequence[Phrases], features: int) -> None:

@@ -52,7 +52,7 @@ class TuningRun:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What tuning found.
+    """Result of tuning.
 
     Attributes:
         best: the run with the highest BLEU, the first of equals.
@@ -96,30 +96,30 @@ def tune(
         restarts: how often to start: first from `start`, then from random changes of it (see `perturbed`).
         patience: see above.
         seed: of everything random.
-        report: told of each run as soon as it is measured.
+        report: called with each run as soon as it is measured.
 
     Raises:
-        ValueError: `start` is all 0 or not finite; an unknown algorithm; a number below 1; or n-best lists are not as
-            `CandidatePool.add` wants them.
+        ValueError: `start` is all 0 or not finite; an unknown algorithm; a number below 1; or `CandidatePool.add` does
+            not accept an n-best list.
     """
     if min(iterations, restarts, patience) < 1:
         raise ValueError("iterations, restarts and patience must be at least 1")
     if isinstance(algorithm, str) and algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
     optimise = ALGORITHMS[algorithm] if isinstance(algorithm, str) else algorithm
-    given = normalised(start)
+    start_weights = normalised(start)
     runs: list[TuningRun] = []
     reasons = []
     for restart in range(restarts):
         rng = np.random.default_rng((seed, restart))
-        weights = perturbed(given, rng) if restart else given
-        pool = CandidatePool(references, len(given))
+        weights = perturbed(start_weights, rng) if restart else start_weights
+        pool = CandidatePool(references, len(start_weights))
         best_here = -1.0
         since_best = 0
         for number in range(1, iterations + 1):
-            found = decode(weights)
-            bleu = first_best_bleu(found, references)
-            new = pool.add(found)
+            n_best = decode(weights)
+            bleu = first_best_bleu(n_best, references)
+            new = pool.add(n_best)
             best = bleu > max((run.bleu for run in runs), default=-1.0)
             runs.append(TuningRun(restart, number, weights, bleu, new, len(pool), best))
             report(runs[-1])

@@ -1,4 +1,4 @@
-"""What the decoder finds, in the form that tuning takes it."""
+"""n-best lists of the decoder in the form that tuning reads."""
 
 from __future__ import annotations
 

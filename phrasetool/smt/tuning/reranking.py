@@ -1,7 +1,7 @@
-"""Choose from n-best lists anew: with weights that were tuned for more features than the decoder had.
+"""Rerank n-best lists with weights that were tuned for more features than the decoder had.
 
-A list says of each hypothesis its features and their weighted sum, so the weights that it was made with can be had from
-it, by least squares.  What is the same in all hypotheses of a sentence (an unknown word's cost) need not be listed.
+A list holds the features of each hypothesis and their weighted sum, so least squares recovers the weights that the
+decoder used.  Costs that all hypotheses of a sentence share (that of an unknown word) need not be listed.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def oracle(words: Phrases, sentences: Int64Array, references: Sequence[Phrases])
         sentences: of each, ascending.
         references: of all sentences, in the same ids.
     """
-    found = sentence_bleu_plus_one(bleu_statistics(sentences, words, references))
-    return best_first(found, sentences)[first_lines(sentences)]
+    bleu_scores = sentence_bleu_plus_one(bleu_statistics(sentences, words, references))
+    return best_first(bleu_scores, sentences)[first_lines(sentences)]
 
 
 def tuned_weights(
@@ -126,9 +126,9 @@ def tuned_weights(
     inside = np.sqrt((centred(np.column_stack([own, features[:, new]]), sentences) ** 2).mean(0))
     sizes = np.where(inside[1:] > 0, inside[0] / np.where(inside[1:] > 0, inside[1:], 1), 1.0)
     columns = np.column_stack([own, features[:, new] * sizes])
-    found = _mira(columns, words, sentences, references, np.eye(len(new) + 1)[0], seed)
-    weights = start * found[0]
-    weights[new] = found[1:] * sizes
+    tuned = _mira(columns, words, sentences, references, np.eye(len(new) + 1)[0], seed)
+    weights = start * tuned[0]
+    weights[new] = tuned[1:] * sizes
     return weights
 
 
