@@ -1,1 +1,1 @@
-"""Which entries go: one small class per criterion, and the rule that protects the best of every source."""
+"""Selection of the entries to remove: one small class per criterion, and protection of the best of every source."""

@@ -4,9 +4,9 @@ BLEU over size does not rise evenly: two tables that differ in a few entries dif
 down, and a pruned table may well be better than one twice its size.  So plain bisection ends wherever its first steps
 happen to send it, and the smallest of many sizes that were tried may hold by luck.  The search therefore goes in three
 parts: tables each half as large as the one before; bisection, on the logarithm of the size, between the smallest of
-them that holds and the next; and the sizes just above the answer, until the answer holds both by itself and by the best
-rising curve through all that was tried.  What is said of a size is the point estimate on one development set; its
-interval belongs to the answer.
+them that holds and the next; and the sizes just above the answer, until the answer keeps the budget both alone and on
+the best rising curve through all trials.  The search compares point estimates on one development set; the interval is
+reported for the answer only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SMALLEST_SHARE = 0.001
 
 @dataclass(frozen=True)
 class Comparison:
-    """BLEU of a system beside that of a baseline.
+    """BLEU of a system compared with that of a baseline.
 
     Attributes:
         bleu: of the system.
@@ -61,12 +61,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
         trials: in the order they were made, the full table first.
-        answer: the smallest table to believe in.
-        lucky: smaller ones that held by themselves, but not together with their neighbours; smallest first.
+        answer: the smallest table that keeps the budget alone and on the rising curve.
+        lucky: smaller tables that keep the budget alone, but not on the rising curve, so by chance; smallest first.
     """
 
     trials: Sequence[Trial]
@@ -79,7 +79,7 @@ def size_grid(entries: int, smallest: int) -> list[int]:
 
     Args:
         entries: of the full table.
-        smallest: entries that stay in any case; sizes under a thousandth of the table are not tried.
+        smallest: entries that are always kept; sizes under a thousandth of the table are not tried.
     """
     last = min(max(smallest, int(entries * _SMALLEST_SHARE), 1), entries)
     steps = int(np.log2(max(entries, 1) / max(last, 1)) * _STEPS_PER_HALVING)
@@ -91,12 +91,12 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
     """Find the smallest size at which no more than `max_loss` BLEU is lost.
 
     Args:
-        evaluate: a table of so many entries against the full one.
+        evaluate: compares a table of this many entries with the full one.
         sizes: of `size_grid`, descending, the full table first.
         max_loss: points of BLEU, at least 0.
 
     Raises:
-        ValueError: there are no sizes, or the budget is negative.
+        ValueError: `sizes` is empty, or the budget is negative.
     """
     if not sizes or not max_loss >= 0:
         raise ValueError(f"cannot search {len(sizes)} sizes for a loss of {max_loss}")
@@ -110,7 +110,7 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
     last = len(sizes) - 1
     hopeless = 0
     for step in [*range(0, last, _STEPS_PER_HALVING), last]:
-        # When two sizes in a row are surely too small, there is no hope for smaller ones.
+        # When two sizes in a row are surely too small, smaller ones are not tried.
         hopeless = hopeless + 1 if attempt(step).high < -max_loss else 0
         if hopeless == 2:
             break
@@ -120,10 +120,10 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
         if smaller - answer > 1:
             attempt((answer + smaller) // 2)
             continue
-        beside = [step for step in (answer - 1, answer - 2) if step > 0 and step not in tried]
-        if not beside:
+        neighbours = [step for step in (answer - 1, answer - 2) if step > 0 and step not in tried]
+        if not neighbours:
             break
-        attempt(beside[0])
+        attempt(neighbours[0])
     smallest_first = sorted((step for step in tried if step > answer), reverse=True)
     lucky = [tried[step] for step in smallest_first if _holds(tried[step], max_loss)]
     return Found(list(tried.values()), tried[answer], lucky)
@@ -134,7 +134,7 @@ def _holds(trial: Trial, max_loss: float) -> bool:
 
 
 def _believed(tried: dict[int, Trial], max_loss: float) -> int:
-    """The last step that holds by itself and by the rising curve."""
+    """Return the last step that keeps the budget alone and on the rising curve."""
     steps = sorted(tried, reverse=True)
     differences = [tried[step].result.difference for step in steps]
     curve = rising_curve(differences)
@@ -142,7 +142,7 @@ def _believed(tried: dict[int, Trial], max_loss: float) -> int:
         step for step, smooth in zip(steps, curve, strict=True)
         if _holds(tried[step], max_loss) and -smooth <= max_loss
     ]  # fmt: skip
-    # The full table loses nothing; rounding in the means of the curve must not say otherwise.
+    # The full table loses nothing; rounding in the means of the curve must not change that.
     return max(good, default=0)
 
 

@@ -1,9 +1,9 @@
-"""What a table loses without an entry: the composition criterion (Zens, Stanton and Xu 2012; Ling et al. 2012).
+"""Composition criterion: the loss of model score without an entry (Zens, Stanton and Xu 2012; Ling et al. 2012).
 
-An entry that two shorter entries of the table make up between them can be missed: the decoder puts the two together,
-and what is lost is the difference of the model scores.  The loss of an entry is its weighted score minus that of its
-best composition; of a part, its own score or that of its own best composition counts, whichever is better, so a
-composition may have as many parts as the phrase has words, as long as every step of it is an entry.
+An entry is redundant if the decoder can compose it from two shorter entries of the table; only the difference of the
+model scores is lost.  The loss of an entry is its weighted score minus that of its best composition; of a
+part, its own score or that of its own best composition counts, whichever is better, so a composition may have as many
+parts as the phrase has words, as long as every step of it is an entry.
 
 The score has what an entry alone knows: its logarithms times the weights, and the phrase penalty.  Language model,
 word penalty and lexical reordering are left out, for they are the same for both or depend on the sentence.
@@ -33,7 +33,7 @@ from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 
 HashArray = npt.NDArray[np.uint64]
-# Sources of so many words and more share a file, which is read once for each length.
+# Sources of this many words and more share a file, which is read once for each length.
 LONG = 16
 _BASE = np.uint64(0xD1342543DE82EF95)
 _SMALLEST = np.uint64(1)
@@ -70,7 +70,7 @@ class LevelledEntries:
 
     Attributes:
         levels: uint8, shape (M,), words of the source of each, `LONG` for more.
-        frames: of each level that is there, its entries as `_frame` writes them.
+        frames: for each level present, its entries as `_frame` writes them.
         counts: how many have a source of each length.
     """
 
@@ -193,8 +193,8 @@ def _compose(
     entry, source, target = 0, 0, 0
     for group in range(len(lengths)):
         size = np.int64(lengths[group])
-        wanted = size == length
-        if wanted:
+        selected = size == length
+        if selected:
             _hash_affixes(source_words, source, size, powers, lefts, rights)
             whole = mix(np.uint64(size), lefts[size])
             for i in range(1, size):
@@ -206,7 +206,7 @@ def _compose(
             words = np.int64(targets[entry])
             top = np.float32(-np.inf)
             keys[entry] = NO_KEY
-            if wanted:
+            if selected:
                 _hash_affixes(target_words, target, words, powers, beginnings, ends)
                 keys[entry] = _pair_key(whole, beginnings[words])
                 for i in range(1, size):
@@ -264,7 +264,7 @@ class Compositions:
 
     @staticmethod
     def bytes_on_disk(entries: int, words: int) -> int:
-        """What entries take at most.
+        """Return the bytes that entries take at most.
 
         Args:
             entries: how many.
@@ -300,11 +300,11 @@ class Compositions:
         parts = sum(count for length, count in self._counts.items() if length < longest)
         table = np.zeros(parts + parts // 2 + 1, np.uint64), np.zeros(parts + parts // 2 + 1, np.float32)
         swap = np.float32(2 * distortion_weight)
-        found = {}
+        columns = {}
         for level in sorted(self._files):
-            column = found[level] = DiskColumn(self._folder, np.float32)
+            column = columns[level] = DiskColumn(self._folder, np.float32)
             lengths = sorted(length for length in self._counts if min(length, LONG) == level)
-            # Only what shares a file with others waits for them.
+            # Losses of entries in a shared file are collected until all lengths in it are processed.
             waiting = np.empty(sum(self._counts[length] for length in lengths) if len(lengths) > 1 else 0, np.float32)
             for length in lengths:
                 work = partial(_composed, length, table, swap)
@@ -318,7 +318,7 @@ class Compositions:
                         column.append(frame.scores - composed)
             column.append(waiting)
             del self._files[level]
-        return Losses(self._levels, found)
+        return Losses(self._levels, columns)
 
 
 def _composed(

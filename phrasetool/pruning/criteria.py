@@ -1,7 +1,7 @@
-"""The criteria that look at a whole table: what each says of an entry.
+"""Pruning criteria, which score each entry from the measures of the whole table.
 
-The larger an entry's worth, the more it deserves to stay.  In a product, a criterion counts by its factor, which is
-bounded where the worth is not: no criterion alone can keep an entry that the others find useless.
+The larger an entry's score (`worth`), the longer the entry is kept.  In a product, a criterion counts by its
+factor, which is bounded where the score is not: no criterion alone can keep an entry that the others find useless.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from phrasetool.pruning.measures import (
     Measures,
 )
 
-# What an entry without a composition loses, where it must be a number.
+# Loss of an entry without a composition, where it must be a number.
 _NO_COMPOSITION = np.float32(30.0)
-# The least and the most that a use is taken to lose.  A composition that costs nothing by the table's scores still may
-# be missed: it may need a jump, a part that is pruned, or a place in a full stack.  The bounds are those that were best
+# Bounds of the loss that is counted for a use.  A composition that costs nothing by the table's scores may still be out
+# of the decoder's reach: it may need a jump, a part that is pruned, or a place in a full stack.  The bounds were best
 # on development data, see benchmarks/ranking_on_dev.py.
 _LEAST_LOSS = np.float32(0.3)
 _MOST_LOSS = np.float32(1.0)
@@ -45,11 +45,11 @@ class Criterion(Protocol):
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What has to be measured, besides probabilities."""
+        """The measures that the criterion needs, besides probabilities."""
 
     @property
     def factor_needs(self) -> frozenset[Measure[Any]]:
-        """What a product needs in addition."""
+        """The measures that a product needs in addition."""
 
     @property
     def by_source(self) -> bool:
@@ -64,7 +64,7 @@ class Criterion(Protocol):
 
 @dataclass(frozen=True)
 class Semantic:
-    """Both similarities of Zhang et al. (2014, section 4.3): an entry goes when both are low.
+    """Both similarities of Zhang et al. (2014, section 4.3): an entry is removed when both are low.
 
     Attributes:
         similarities: the measure.
@@ -77,7 +77,7 @@ class Semantic:
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """See `Criterion`."""
+        """The similarities."""
         return frozenset({self.similarities})
 
     def worth(self, measures: Measures) -> FloatArray:

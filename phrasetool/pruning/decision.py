@@ -1,9 +1,9 @@
-"""Which entries go: the one place where that is decided, for a block on its way and for a whole table alike.
+"""Decision which entries are removed, the same for a block of a stream and for a whole table.
 
-Entries are ranked by a method, cut somewhere, and a failed entry goes unless it is among the best k of a protected
-source (Zhang et al. 2014, section 4.3 and footnote 3: "we always keep the first 10 best according to the semantic
-similarity").  Everything that a decision about a block needs lies in the block if the method is meaning alone and the
-cut is a threshold; then a table can be pruned while it streams.
+A method ranks the entries, a cut determines which ones fail, and an entry that fails is removed unless it is among the
+best k of a protected source (Zhang et al. 2014, section 4.3 and footnote 3: "we always keep the first 10 best according
+to the semantic similarity").  Everything that a decision about a block needs lies in the block if the method is
+semantic similarity alone and the cut is a threshold; then a table can be pruned while it streams.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ SEMANTIC = Semantic()
 
 @dataclass(frozen=True)
 class Ranking:
-    """N entries by what they deserve.
+    """N entries ranked by a method.
 
     Attributes:
-        method: that says so.
+        method: that ranks the entries.
         measures: of the entries.
-        worth: float32 or float64, shape (N,), not NaN: the larger, the more an entry deserves to stay; infinite for
-            faulty lines.
-        keys: float64, shape (N,): what ranks the entries of one source.
-        silent: bool, shape (N,): the method has no opinion of these.
+        worth: float32 or float64, shape (N,), not NaN: the score; entries with larger scores are kept longer;
+            infinite for malformed lines.
+        keys: float64, shape (N,): ranks the entries of one source.
+        silent: bool, shape (N,): the method has no score for these.
     """
 
     method: Method
@@ -46,12 +46,12 @@ class Ranking:
 
     @classmethod
     def of(cls, method: Method, measures: Measures) -> Ranking:
-        """By what the method says an entry is worth."""
+        """Rank entries by the method's scores."""
         return cls.by_worth(method, measures, method.worth(measures))
 
     @classmethod
     def by_worth(cls, method: Method, measures: Measures, worth: FloatArray) -> Ranking:
-        """The same, where it is known what the method says."""
+        """Rank entries by the method's scores, which are known already."""
         return cls(method, measures, worth, worth.astype(np.float64), np.zeros(len(measures), np.bool_))
 
     @classmethod
@@ -78,7 +78,7 @@ class Ranking:
 Guarded = tuple[Ranking, Mask]
 # Gives all parts of a table, in order; may be called several times.
 GuardedTable = Callable[[], Iterator[Guarded]]
-# Says of a part, bool, shape (N,), what does not deserve to stay.
+# Returns the entries of a part that fail, bool, shape (N,).
 Verdict = Callable[[Ranking, Mask], Mask]
 
 
@@ -86,7 +86,7 @@ class Cut(Protocol):
     """Where a ranking is cut."""
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """How to tell what does not deserve to stay.
+        """Return the function that finds the entries that fail.
 
         Args:
             table: all entries.
@@ -98,21 +98,21 @@ class Cut(Protocol):
 
 @dataclass(frozen=True)
 class AtThreshold:
-    """What is worth less goes; compared in the precision of the worth."""
+    """Remove entries whose score is below a threshold, compared in the precision of the score."""
 
     threshold: Threshold
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """See `Cut`."""
+        """Return a function that compares scores with the threshold."""
         return lambda ranking, protected: _below(ranking, self.threshold.value(ranking.measures.alpha))
 
 
 @dataclass(frozen=True)
 class AtOwnThresholds:
-    """What the criteria's own thresholds remove, all taken together; see `Method.fails`."""
+    """Remove the entries that fail the criteria's own thresholds, combined as in `Method.fails`."""
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """See `Cut`."""
+        """Return a function that compares each criterion's scores with its own threshold."""
 
         def fails(ranking: Ranking, protected: Mask) -> Mask:
             method, measures = ranking.method, ranking.measures
@@ -128,7 +128,7 @@ class OfSize:
     share: float
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """See `Cut`."""
+        """Find the limit in two or more passes over the table; TooSmallError as of `Cut.verdict`."""
         counted = [(int(protected.sum()), len(protected)) for _, protected in table()]
         count, entries = (sum(numbers) for numbers in zip(*counted, strict=True)) if counted else (0, 0)
         allowed = allowed_entries(self.share, entries)
@@ -149,7 +149,7 @@ class AtThresholdForSize:
     share: float
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """See `Cut`."""
+        """Find the threshold in one pass over the table."""
         curve = SizeCurve()
         for ranking, protected in table():
             curve.add(np.where(protected, np.inf, ranking.worth))
@@ -159,27 +159,27 @@ class AtThresholdForSize:
 
 @dataclass(frozen=True)
 class Everything:
-    """Nothing stays but what is protected."""
+    """Remove all entries that are not protected."""
 
     def verdict(self, table: GuardedTable) -> Verdict:
-        """See `Cut`."""
+        """Return a function by which every entry fails."""
         return lambda ranking, protected: np.ones(len(protected), np.bool_)
 
 
 def _below(ranking: Ranking, threshold: float) -> Mask:
-    """What is worth less; compared in the precision of the worth."""
+    """Return the entries whose score is below a threshold, compared in the precision of the score."""
     failed: Mask = ranking.worth < ranking.worth.dtype.type(threshold)
     return failed
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided about N entries; bool, shape (N,).
+    """Decision about N entries; bool, shape (N,).
 
     Attributes:
-        fails: by what they deserve, they go.
-        protected: they stay all the same.
-        silent: the method has no opinion of these.
+        fails: entries that the cut removes unless they are protected.
+        protected: entries that are kept anyway.
+        silent: entries without a score.
     """
 
     fails: Mask
@@ -191,11 +191,11 @@ class Decision:
 
     @property
     def keep(self) -> Mask:
-        """They stay."""
+        """Entries that are kept."""
         return ~self.fails | self.protected
 
     def part(self, rows: slice) -> Decision:
-        """What was decided about some of the entries."""
+        """Return the decision about some of the entries."""
         return Decision(self.fails[rows], self.protected[rows], self.silent[rows])
 
 
@@ -203,9 +203,9 @@ def decide(ranking: Ranking, cut: Cut, best: KeepBest) -> Decision:
     """Decide about N entries.
 
     Args:
-        ranking: how much each deserves to stay.
-        cut: how much is enough.
-        best: which stay all the same.
+        ranking: the scores of the entries.
+        cut: determines which scores fail.
+        best: which entries are protected.
 
     Raises:
         TooSmallError: the protected entries alone are more than the cut allows.
@@ -220,9 +220,9 @@ class Rule:
     """How a table is pruned.
 
     Attributes:
-        method: says how much an entry deserves to stay.
-        cut: says how much is enough.
-        best: says which stay all the same.
+        method: scores the entries.
+        cut: determines which scores fail.
+        best: determines which entries are protected.
     """
 
     method: Method
@@ -269,7 +269,7 @@ def is_paper_s(method: Method) -> bool:
 
 def protects_frequent(method: Method, at_threshold: bool) -> bool:
     """Return whether frequent mutual translations are protected by default: where similarity alone decides, by a
-    threshold, so that nothing else tells how often an entry was seen.
+    threshold, so that no other criterion uses how often an entry was seen.
 
     Args:
         method: how entries are ranked.

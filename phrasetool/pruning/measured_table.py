@@ -1,4 +1,4 @@
-"""What is known of all entries of a table, kept in files: memory holds one part of it at a time."""
+"""Measures of all entries of a table, kept in files: memory holds one part of them at a time."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class MeasuredTable:
 
     @staticmethod
     def bytes_an_entry(measures: Iterable[Measure[Any]]) -> int:
-        """What an entry takes on disk."""
+        """Return the bytes that an entry takes on disk."""
         return 6 + sum(np.dtype(measure.dtype).itemsize * measure.width for measure in measures)
 
     def new_column(self, dtype: npt.DTypeLike, width: int = 1) -> DiskColumn:
-        """A column of its own beside these.
+        """Make a column in addition to the measures.
 
         Raises:
             PhraseToolError: its file cannot be made.
@@ -94,7 +94,7 @@ class MeasuredTable:
         self._columns[measure] = column
 
     def parts(self) -> Iterator[Measures]:
-        """See `TableMeasures`."""
+        """Return all measures, some whole source groups at a time, in order; may be called again."""
         first = 0
         while first < len(self):
             last = self._end_of_part(first)

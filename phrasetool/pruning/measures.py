@@ -1,4 +1,4 @@
-"""What is known of the entries of a table: measures, each a column with a name and a type."""
+"""Measures of the entries of a table, each a column with a name and a type."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROBABILITIES = Measure("probabilities", np.float32)
 COUNTS = Measure("counts", np.float32)
 # c(t), c(s) and c(s,t) as the table has them; NaN where it does not.
 OCCURRENCES = Measure("occurrences", np.float64, 3)
-# What the entry adds to the score of a model: logarithms of its scores times their weights, and the weight of a phrase.
+# The entry's share of a model score: logarithms of its scores times their weights, and the weight of a phrase.
 MODEL_SCORES = Measure("model scores", np.float32)
 # Source-to-target and target-to-source.
 SIMILARITIES = Measure("similarities", np.float32, 2)
@@ -50,14 +50,13 @@ SYNTAX = Measure("similarities of syntax", np.float32, 2)
 SYNTAX_OPINION = Measure("opinion on syntax", np.bool_)
 PARALLEL = Measure("probabilities of a translation", np.float32, 2)
 PARALLEL_OPINION = Measure("opinion on translations", np.bool_)
-# What is said of an entry -> whether anything is.
+# Measure of a model -> whether the model has a score for the entry.
 OPINIONS: Mapping[Measure[np.float32], Measure[np.bool_]] = {
     SIMILARITIES: OPINION, SYNTAX: SYNTAX_OPINION, PARALLEL: PARALLEL_OPINION,
 }  # fmt: skip
 # -ln p of Fisher's exact test.
 SIGNIFICANCE = Measure("significance", np.float32)
-# What the model loses without the entry (see `composition`), where the sizes of all its weights add up to 1, as tuning
-# leaves them.
+# Model score that is lost without the entry (see `composition`); the sizes of all weights add up to 1, as after tuning.
 LOSSES = Measure("losses", np.float32)
 # How often the pair was used in forced decoding of the training set.
 USES = Measure("uses", np.float32)
@@ -68,11 +67,11 @@ SMOOTHED = Measure("smoothed probabilities", np.float32, 2)
 
 
 class UnmeasuredError(ValueError):
-    """A measure was asked for that nobody took."""
+    """A requested measure was not computed."""
 
 
 class TableMeasures(Protocol):
-    """What is known of all entries of a table, which may be more than memory holds."""
+    """Measures of all entries of a table, which may be more than memory holds."""
 
     @property
     def alpha(self) -> float:
@@ -82,23 +81,23 @@ class TableMeasures(Protocol):
         """How many entries there are."""
 
     def parts(self) -> Iterator[Measures]:
-        """All of them, some whole source groups at a time, in order; may be asked for again."""
+        """Return all measures, some whole source groups at a time, in order; may be called again."""
 
 
 @dataclass(frozen=True)
 class Measures:
     """The N entries of a table, or of a part of one, in G source groups; some 50 bytes an entry.
 
-    `measures[COUNTS]` is the array of a measure; `COUNTS in measures` says whether it was taken.
+    `measures[COUNTS]` is the array of a measure; `COUNTS in measures` is true if it was computed.
 
     Attributes:
         group_offsets: int64, shape (G + 1,), the first entry of each source group.
         source_lengths: int64, shape (G,), words of each source.
-        faulty: bool, shape (N,), lines that are no entries; what else is said of them means nothing.
-        columns: the measures that were taken.
+        faulty: bool, shape (N,), malformed lines; their other measures are meaningless.
+        columns: the measures that were computed.
         alpha: -ln p of a pair that occurs once, together; with the significance.
         first: how many entries the table has before these.
-        sums: of a part, says the sum of a measure over all entries of the table; None: these are all.
+        sums: of a part, returns the sum of a measure over all entries of the table; None: these are all.
     """
 
     group_offsets: Int64Array

@@ -23,7 +23,7 @@ from phrasetool.pruning.thresholds import Threshold
 
 COMBINATIONS = ("product", "rank", "intersection", "union")
 NAMES = tuple(criterion.name for criterion in CRITERIA)
-# What a criterion says of an entry lies between these; of the others it is at least 0 and has no end.
+# Bounds of the scores of a criterion; scores of the others are at least 0 and have no upper bound.
 BOUNDS = {
     "semantic": (-1.0, 1.0),
     "parallel": (0.0, 1.0),
@@ -72,7 +72,7 @@ class Method:
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What has to be measured for it."""
+        """The measures that the method needs."""
         needs = [part.needs for part in self.parts]
         if len(self.parts) > 1 and self.combine == "product":
             needs += [part.factor_needs for part in self.parts]
@@ -88,7 +88,7 @@ class Method:
         return self.weights or (1.0,) * len(self.parts)
 
     def check_threshold(self, threshold: Threshold | None) -> None:
-        """Refuse thresholds outside of what is ever said of an entry: this one, and those of the criteria.
+        """Reject thresholds outside the bounds of the scores: this one, and those of the criteria.
 
         Raises:
             ValueError: naming the first one.
@@ -139,17 +139,17 @@ class Method:
             mean = np.mean(ranks, axis=0, dtype=np.float32) if even else np.average(ranks, axis=0, weights=weights)
             return np.asarray(mean, np.float32)
         choose = np.minimum if self.combine == "intersection" else np.maximum
-        found: FloatArray = choose.reduce(ranks)
-        return found
+        combined: FloatArray = choose.reduce(ranks)
+        return combined
 
     def worths(self, measures: Measures) -> FloatArray:
-        """float32, shape (N, C): what each criterion says of each entry; infinite for faulty lines."""
+        """Return each criterion's score of each entry, float32, shape (N, C); infinite for malformed lines."""
         worths = np.stack([part.worth(measures) for part in self.parts], axis=1)
         worths[measures.faulty] = np.inf
         return worths
 
     def below(self, worths: FloatArray, alpha: float) -> npt.NDArray[np.bool_]:
-        """bool, shape (N, C): what is worth less to a criterion than its own threshold.
+        """Return where a criterion's score is below the criterion's own threshold, bool, shape (N, C).
 
         Args:
             worths: of `worths`.
@@ -158,7 +158,7 @@ class Method:
         return worths < np.array([threshold.value(alpha) for threshold in self.thresholds], np.float32)
 
     def fails(self, below: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """bool, shape (N,), of `below`: what would go by the criteria's own thresholds, all taken together."""
+        """Return the entries that the criteria's own thresholds remove together, bool, shape (N,), given `below`."""
         choose = np.logical_and if self.combine == "union" else np.logical_or
         failed: npt.NDArray[np.bool_] = choose.reduce(below, axis=1)
         return failed
@@ -177,7 +177,7 @@ def _product(factors: list[FloatArray], weights: list[float]) -> FloatArray:
 
 
 def _sorted_worths(criterion: Criterion, table: TableMeasures) -> FloatArray:
-    """What a criterion says of all good entries of a table, ascending."""
+    """Return a criterion's scores of all well-formed entries of a table, ascending."""
     every, count = np.empty(len(table), np.float32), 0
     for measures in table.parts():
         worth = criterion.worth(measures)[~measures.faulty]
@@ -215,22 +215,24 @@ def parse_method(text: str, combine: str | None = "product", seed: int = 1) -> M
     """
     parts, weights, thresholds = [], [], []
     for piece in _JOIN.split(text):
-        found = _PART.fullmatch(piece)
-        if found is None:
+        match = _PART.fullmatch(piece)
+        if match is None:
             raise ValueError(f"{piece!r} is not NAME, NAME*WEIGHT or NAME:THRESHOLD")
-        part = _criterion(found["name"], seed)
+        part = _criterion(match["name"], seed)
         if part in parts:
             raise ValueError(f"{part.name} stands twice in {text!r}")
         parts.append(part)
-        weights.append(_weight(part.name, found["weight"]))
-        thresholds.append(_threshold(part.name, found["threshold"]))
-    given = tuple(threshold for threshold in thresholds if threshold)
-    if given and len(given) < len(parts):
+        weights.append(_weight(part.name, match["weight"]))
+        thresholds.append(_threshold(part.name, match["threshold"]))
+    own_thresholds = tuple(threshold for threshold in thresholds if threshold)
+    if own_thresholds and len(own_thresholds) < len(parts):
         without = next(part.name for part, threshold in zip(parts, thresholds, strict=True) if not threshold)
         raise ValueError(f"{without} has no threshold, but others have: give one to each, or to none")
-    combine = combine or ("intersection" if given else "product")
-    _check_combination(combine, len(parts), weights, bool(given))
-    return Method(tuple(parts), combine, tuple(weights) if any(weight != 1 for weight in weights) else (), given)
+    combine = combine or ("intersection" if own_thresholds else "product")
+    _check_combination(combine, len(parts), weights, bool(own_thresholds))
+    return Method(
+        tuple(parts), combine, tuple(weights) if any(weight != 1 for weight in weights) else (), own_thresholds
+    )
 
 
 def _criterion(name: str, seed: int) -> Criterion:

@@ -169,7 +169,7 @@ def _number(millionths: int) -> int | float:
 
 
 def _exact_sum(values: DoubleArray) -> int:
-    """Return the sum of non-negative values in millionths; each value is rounded by itself."""
+    """Return the sum of non-negative values in millionths; each value is rounded on its own."""
     whole = np.floor(values)
     fractions = np.rint((values - whole) * _MILLION)
     return int(whole.astype(np.int64).sum()) * _MILLION + int(fractions.astype(np.int64).sum())

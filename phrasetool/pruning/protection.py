@@ -61,7 +61,7 @@ class KeepBest:
 
     @property
     def words(self) -> str:
-        """What is protected, for messages."""
+        """Description of the protected entries, for messages."""
         best = "the best" if self.k == 1 else f"the {self.k} best"
         return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
 
@@ -101,10 +101,10 @@ class KeepBest:
 
 
 class AffordableBest:
-    """How many of the best entries of a source may be protected, where only so many entries stay.
+    """Choose how many of the best entries of a source are protected in a table of a given size.
 
-    Ten of every source (or word) are more than a small table can hold; what else is worth keeping has no room left.  So
-    the protected entries take up three fifths of a table at most; but each protected source keeps one at least, or the
+    Ten of every source (or word) are more than a small table can hold, and leave no room for other entries.  So the
+    protected entries take up three fifths of a table at most; but each protected source keeps one at least, or the
     decoder would not know it.  Measured on the development sets of Multi30k German-English and Czech-English and of
     Tatoeba Chinese-English, words protected, composition+semantic: at 3, 5, 7, 10 and 15 % of the entries, the largest
     k of 1, 2, 3, 4, 6, 8 and 10 that this allows is within 0.25 BLEU of the best of them, and mostly within 0.1.
@@ -135,7 +135,7 @@ class AffordableBest:
                 self._counts[k - 1] += int(np.minimum(entries, k).sum()) + faulty
 
     def best(self, entries: int) -> KeepBest:
-        """The rule for a table of so many entries: the largest k up to 10 that takes up three fifths at most."""
+        """Return the rule for a table of `entries` entries: the largest k up to 10 that takes three fifths at most."""
         affordable = [k for k, count in enumerate(self._counts, 1) if count <= self.SHARE * entries]
         return KeepBest(max(affordable, default=1), self.protect, self.frequent)
 

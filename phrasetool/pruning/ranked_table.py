@@ -1,7 +1,7 @@
-"""A measured table that is ranked and decided about, all of it kept in files beside its measures.
+"""Ranking of a measured table and the decision about its entries, both kept in files next to its measures.
 
 The same as `Ranking`, `decide` and `explain` do in memory, for a table of any size: entry by entry wherever nothing but
-the entry counts, and else by passes over its columns that find out what all entries say together.
+the entry counts, and else by passes over its columns that collect statistics of all entries.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from phrasetool.pruning.sizes import SizeLimit, WorthPart
 
 
 class RankedTable:
-    """What a method says of all entries of a table.
+    """Scores of all entries of a table by a method.
 
     Args:
-        method: it.
+        method: scores the entries.
         table: the entries.
 
     Raises:
@@ -91,11 +91,11 @@ class RankedTable:
 
 @dataclass(frozen=True)
 class DecidedTable:
-    """What was decided about all entries of a table; bool, rows of files.
+    """Decision about all entries of a table; bool, rows of files.
 
     Attributes:
-        fails: by what they deserve, they go.
-        protected: they stay all the same.
+        fails: entries that the cut removes unless they are protected.
+        protected: entries that are kept anyway.
     """
 
     fails: DiskColumn
@@ -105,7 +105,7 @@ class DecidedTable:
         return len(self.fails)
 
     def part(self, rows: slice) -> Decision:
-        """What was decided about some of the entries; may be called by several threads."""
+        """Return the decision about some of the entries; may be called by several threads."""
         fails, protected = self.fails.read(rows.start, rows.stop), self.protected.read(rows.start, rows.stop)
         return Decision(fails, protected, np.zeros(len(fails), np.bool_))
 
@@ -116,11 +116,11 @@ class DecidedTable:
 
     @property
     def keep(self) -> Mask:
-        """bool, shape (N,), in memory: they stay."""
+        """Entries that are kept, bool, shape (N,), in memory."""
         return np.concatenate([np.zeros(0, np.bool_), *(part.keep for part in self.parts())])
 
     def with_worth(self, worth: DiskColumn) -> Iterator[WorthPart]:
-        """What the entries are worth, beside what is protected."""
+        """Yield scores of the entries by parts, each with its first row and which of its entries are protected."""
         first = 0
         for values in worth.pieces():
             yield first, values, self.protected.read(first, first + len(values))
@@ -129,14 +129,15 @@ class DecidedTable:
 
 @dataclass(frozen=True)
 class TableReasons:
-    """What criteria say of all entries of a table.
+    """Scores of all entries of a table by each criterion, and the reasons for removals.
 
     Attributes:
         method: whose criteria they are.
         alpha: see `Measures`.
-        worths: what each says.
+        worths: scores by each criterion.
         decision: about the entries.
-        limits: what each alone would have kept; none where it is one criterion, or all have thresholds of their own.
+        limits: by which each criterion alone would have kept entries; none for one criterion, or where all have
+            thresholds of their own.
     """
 
     method: Method

@@ -1,4 +1,4 @@
-"""Why entries go: what each criterion of a method says of them, and which criteria alone would have removed them."""
+"""Reasons for removals: each criterion's score of the entries, and which criteria alone would have removed them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from phrasetool.phrases import FloatArray, Mask
 from phrasetool.pruning.decision import Decision, Ranking
 from phrasetool.pruning.sizes import SizeLimit
 
-# The label of what no criterion alone would have removed.
+# The label of entries that no criterion alone would have removed.
 TOGETHER = "together"
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """What C criteria say of N entries.
+    """Scores of N entries by C criteria, and which of them fail an entry.
 
     Attributes:
         names: of the criteria.
-        worths: float32, shape (N, C); the larger, the more an entry deserves to stay.
+        worths: float32, shape (N, C), the scores.
         fails: bool, shape (N, C): that criterion alone would remove the entry.
     """
 
@@ -36,7 +36,7 @@ class Reasons:
 
     @property
     def labels(self) -> list[str]:
-        """What the `codes` mean: the names of criteria with `+` between them, or `together`."""
+        """Labels of the `codes`: the names of criteria with `+` between them, or `together`."""
         codes = range(1 << len(self.names))
         return ["+".join(name for bit, name in enumerate(self.names) if code >> bit & 1) or TOGETHER for code in codes]
 
@@ -54,18 +54,18 @@ class Reasons:
 
 
 def explain(ranking: Ranking, decision: Decision) -> Reasons:
-    """Why the entries of a table that were not kept were not.
+    """Explain why the removed entries of a table were removed.
 
-    Where criteria have thresholds of their own, these say what each removes.  Else a criterion alone would have removed
-    an entry if it is not among as many of the unprotected entries as stay, the best by this criterion.
+    Where criteria have thresholds of their own, these thresholds count.  Otherwise a criterion alone would have removed
+    an entry if it is not among the best unprotected entries by this criterion, as many as were kept.
 
     Args:
-        ranking: what was decided by.
-        decision: what it came to.
+        ranking: the ranking on which the decision is based.
+        decision: the decision to explain.
     """
     method, measures = ranking.method, ranking.measures
     if len(method.parts) == 1:
-        # It has been asked already.
+        # The ranking holds the scores of the one criterion.
         return Reasons(method.names, ranking.worth.astype(np.float32)[:, None], decision.fails[:, None])
     worths = method.worths(measures)
     if method.thresholds:

@@ -99,7 +99,7 @@ class FisherExactTest:
 
     @property
     def alpha(self) -> float:
-        """See `alpha_of`."""
+        """-ln p of a pair that occurs once, together: ln N."""
         return alpha_of(self.sentences)
 
     def negative_log_p(

@@ -14,11 +14,11 @@ _BINS = 1 << 21
 
 
 class TooSmallError(ValueError):
-    """The rule protects more entries than the wanted size allows."""
+    """The rule protects more entries than the requested size allows."""
 
     @classmethod
     def of(cls, protected: int, entries: int, fraction: float) -> TooSmallError:
-        """So many of the entries are protected, but only this share may stay."""
+        """Describe a table of which `protected` entries are protected, although only a fraction may be kept."""
         return cls(
             f"{protected:,} of {entries:,} entries ({protected / max(entries, 1):.1%}) are kept at any threshold, more "
             f"than the wanted {fraction:.1%}"
@@ -45,7 +45,7 @@ class SizeCurve:
         immortal: those of infinite strength.
 
     Args:
-        thresholds: where exact counts are wanted.
+        thresholds: at which exact counts are required.
     """
 
     def __init__(self, thresholds: Sequence[float] = ()) -> None:
@@ -108,7 +108,7 @@ class SizeLimit:
 
     @classmethod
     def of(cls, parts: Callable[[], Iterable[WorthPart]], count: int) -> SizeLimit:
-        """The border of so many of the best.  Memory does not grow with the table.
+        """Find the score of the last of the `count` best entries.  Memory does not grow with the table.
 
         Args:
             parts: gives all parts of the table, in order; called several times.
@@ -140,7 +140,7 @@ class SizeLimit:
 
     @classmethod
     def _among_ties(cls, parts: Callable[[], Iterable[WorthPart]], key: int, count: int) -> SizeLimit:
-        """The border where so many of the entries with a key belong to the best."""
+        """Find the last of the best, of which `count` have this key."""
         for first, worth, protected in parts():
             same = np.flatnonzero((_ordered(worth) == key) & ~protected)
             if len(same) >= count:

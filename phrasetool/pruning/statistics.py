@@ -1,4 +1,4 @@
-"""What a pruning run did, as counts that add up across blocks."""
+"""Counts of a pruning run, which add up across blocks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PruneStatistics:
         self.by_source_length[:, 1] += np.bincount(clipped[keep], minlength=_LONGEST + 1)
 
     def as_dict(self, signature: str) -> dict[str, Any]:
-        """The JSON report; the same input gives the same bytes, so there is no time in it."""
+        """Return the JSON report; the same input gives the same bytes, so the report holds no times."""
         lengths = {
             f"{length}+" if length == _LONGEST else str(length): {"entries": int(entries), "kept": int(kept)}
             for length, (entries, kept) in enumerate(self.by_source_length)

@@ -1,4 +1,4 @@
-"""What an entry must be worth to stay: a number, or one of the two thresholds of significance that have names."""
+"""Thresholds of scores: a number, or one of the two thresholds of significance that have names."""
 
 from __future__ import annotations
 
