@@ -28,9 +28,8 @@ import numpy as np
 from isal import igzip
 from measuring import COMMAND, WORK, model, reference, report, run
 
-from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
-from moses_compat.tables.blocks import RawBlock
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.measures.saved_scores import SavedScores, ScoreWriter
+from moses_compat.tables.blocks import LineMarks, RawBlock
 from moses_compat.tables.parser import TableParser
 from phrasetool.phrase_encoder.scoring import Scores
 

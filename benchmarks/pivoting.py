@@ -48,9 +48,8 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.settings import ExperimentConfig, PruningSystem
 from moses_compat.files.streams import Input, Output
-from moses_compat.ini.tables import choose_table
+from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file
-from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, Measures

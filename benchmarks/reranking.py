@@ -20,7 +20,7 @@ from engines import CORPORA, SEARCH, Corpus, command, decoder
 from measuring import ROOT, WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
-from moses_compat.engine.n_best_lists import read_n_best
+from moses_compat.engine.n_best import read_n_best
 from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
 from moses_compat.jobs.rescore import SourceText
 from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu

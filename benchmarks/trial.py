@@ -26,9 +26,8 @@ from moses_compat.experiments.pruned_tables import decode_run, plan_runs
 from moses_compat.experiments.run_store import RunStore, decoder_identity
 from moses_compat.experiments.settings import AFFORDABLE, KEEP_TOP, ExperimentConfig, PruningSystem
 from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.ini.tables import choose_table
+from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file
-from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_compat.ini.version_1 import VERSION_1
+from moses_compat.ini.reading import VERSION_1
 from page_tables.kept_results import find, markdown
 
 _TITLES = {

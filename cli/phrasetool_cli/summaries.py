@@ -12,7 +12,7 @@ from phrasetool_cli.progress import say
 
 if TYPE_CHECKING:
     from moses_compat.jobs.prune import PruneResult, Swept
-    from moses_compat.tables.orphans import OrphanCounts
+    from moses_compat.jobs.remove_orphans import OrphanCounts
     from phrasetool.pruning.occurrence_counts import CountedEntry, OccurrenceCounts
     from phrasetool.pruning.protection import KeepBest
     from phrasetool_cli.progress import TerminalWatch

@@ -17,17 +17,18 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from moses_compat.engine import arpa_lines
-from moses_compat.engine.arpa_lines import ALL, Known, scan_section
 from moses_compat.engine.kenlm_files import MAGIC
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.numbers import write_digits, write_integer
-from moses_compat.lines.scores import OK
+from moses_compat.lines.scores import OK, check_number, read_number
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import LF, MINUS, POINT, SPACE, TAB, copy_bytes
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.kernels.bytes import CR, LF, MINUS, POINT, SPACE, TAB, copy_bytes, is_blank, skip_blanks, token_end
+from phrasetool.kernels.hashing import fnv_bytes
+from phrasetool.kernels.interning import find_hashed_bytes
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
+from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrases, index_phrases
 from phrasetool.smt.language_model.automaton import LanguageModel, NgramError
@@ -40,6 +41,116 @@ from phrasetool.smt.language_model.ngrams import (
     NgramTable,
 )
 from phrasetool.smt.language_model.smoothing_on_disk import DiskModel, DiskNgramTable
+
+_BACKSLASH = np.uint8(92)
+# What may be wrong with a line, beside OK.
+SHORT, LONG, PROBABILITY, BACKOFF, POSITIVE, HIGHEST = range(1, 7)
+
+
+class Known(NamedTuple):
+    """The 1-grams of a model.
+
+    Attributes:
+        text, offsets, slots: of `Symbols.tables`.
+        wanted: bool, for each of them; an n-gram with another is passed over.  Empty if all n-grams are wanted.
+    """
+
+    text: ByteArray
+    offsets: Int64Array
+    slots: Int32Array
+    wanted: npt.NDArray[np.bool_]
+
+
+ALL = Known(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))
+
+
+@borrowing_kernel
+def _has_unwanted(text: ByteArray, i: int, end: int, order: int, known: Known) -> bool:
+    """Whether one of the next `order` tokens of text[i:end] is a word that is not wanted."""
+    for _ in range(order):
+        first = skip_blanks(text, i, end)
+        i = token_end(text, first, end)
+        if i == first:
+            break
+        word = known.slots[
+            find_hashed_bytes(text, first, i, fnv_bytes(text, first, i), known.text, known.offsets, known.slots)
+        ]
+        if word >= 0 and not known.wanted[word]:
+            return True
+    return False
+
+
+@exact_kernel
+def scan_section(
+    text: ByteArray,
+    start: int,
+    order: int,
+    highest: bool,
+    known: Known,
+    starts: Int64Array,
+    ends: Int64Array,
+    scores: FloatArray,
+    backoffs: FloatArray,
+) -> tuple[int, int, int, int]:
+    """Scan the lines of a section up to one that begins with a backslash, or the end; kenlm skips empty lines.
+
+    Where the words of n-gram i begin and end goes to starts[i] and ends[i], its numbers to scores[i] and backoffs[i].
+
+    Returns:
+        How many n-grams were read, how many there are (no more than fit), the byte behind the last, and OK or what is
+        wrong there.
+    """
+    count = seen = 0
+    line = start
+    while line < len(text) and seen < len(starts):
+        end = line
+        while end < len(text) and text[end] != LF:
+            end += 1
+        following = min(end + 1, len(text))
+        if end > line and text[end - 1] == CR:
+            end -= 1
+        while end > line and is_blank(text[end - 1]):
+            end -= 1
+        i = skip_blanks(text, line, end)
+        if i == end:
+            line = following
+            continue
+        if text[i] == _BACKSLASH:
+            break
+        seen += 1
+        if len(known.wanted) > 0 and _has_unwanted(text, token_end(text, i, end), end, order, known):
+            line = following
+            continue
+        begin = i
+        i = token_end(text, i, end)
+        if check_number(text, begin, i) != OK:
+            return count, seen, line, PROBABILITY
+        score = read_number(text, begin, i)
+        if score > 0:
+            return count, seen, line, POSITIVE
+        for k in range(order):
+            i = skip_blanks(text, i, end)
+            if i == end:
+                return count, seen, line, SHORT
+            if k == 0:
+                starts[count] = i
+            i = token_end(text, i, end)
+        ends[count] = i
+        scores[count] = score
+        backoffs[count] = 0.0
+        if i < end:
+            begin = skip_blanks(text, i, end)
+            i = token_end(text, begin, end)
+            if i < end:
+                return count, seen, line, LONG
+            if check_number(text, begin, i) != OK:
+                return count, seen, line, BACKOFF
+            backoffs[count] = read_number(text, begin, i)
+            if highest and backoffs[count] != 0.0:
+                return count, seen, line, HIGHEST
+        count += 1
+        line = following
+    return count, seen, line, OK
 
 
 def with_implied_contexts(tables: Sequence[NgramTable]) -> list[NgramTable]:
@@ -121,12 +232,12 @@ _OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
 _COMPLAINTS = {
-    arpa_lines.SHORT: "fewer words than a {n}-gram has",
-    arpa_lines.LONG: "more fields than a {n}-gram has",
-    arpa_lines.PROBABILITY: "the log10 probability is not a number",
-    arpa_lines.BACKOFF: "the log10 back-off is not a number",
-    arpa_lines.POSITIVE: "the log10 probability is above 0",
-    arpa_lines.HIGHEST: "a back-off in the highest order must be 0",
+    SHORT: "fewer words than a {n}-gram has",
+    LONG: "more fields than a {n}-gram has",
+    PROBABILITY: "the log10 probability is not a number",
+    BACKOFF: "the log10 back-off is not a number",
+    POSITIVE: "the log10 probability is above 0",
+    HIGHEST: "a back-off in the highest order must be 0",
 }
 
 
@@ -372,9 +483,7 @@ def _ngram_lines(table: NgramTable, with_backoffs: bool, text: ByteArray, offset
 
 
 def _flat(words: Sequence[bytes]) -> tuple[ByteArray, Int64Array]:
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in words], out=offsets[1:])
-    return np.frombuffer(b"".join(words), np.uint8), offsets
+    return np.frombuffer(b"".join(words), np.uint8), prefix_sums([len(word) for word in words])
 
 
 def write_arpa(model: BackoffModel | DiskModel, output: Output) -> None:

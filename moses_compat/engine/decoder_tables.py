@@ -13,15 +13,15 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, line_counts
 from moses_compat.lines.numbers import read_position
 from moses_compat.lines.scores import log_scores
-from moses_compat.lines.separators import find_separator, is_separator
+from moses_compat.lines.separators import find_separator, gather, is_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
-from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, copy_bytes, is_blank
+from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, is_blank
 from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import find_hashed_bytes
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases
+from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases, prefix_sums
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import (
@@ -123,12 +123,6 @@ def _find_lines(
     return count
 
 
-@exact_kernel
-def _copy_lines(text: ByteArray, starts: Int64Array, offsets: Int64Array, out: ByteArray) -> None:
-    for line in range(len(starts)):
-        copy_bytes(text, starts[line], starts[line] + offsets[line + 1] - offsets[line], out, offsets[line])
-
-
 @dataclass(frozen=True)
 class InputPhrases:
     """What may be looked up: all word sequences of the text to translate.
@@ -197,11 +191,7 @@ class _Selector:
         lines, room = np.empty(block.lines, np.int64), np.empty(int(self.source.index.longest[0]), np.int32)
         count = _find_lines(block.text, block.line_offsets, self.source.symbols.tables, self.source.index, room, lines)
         lines = lines[:count]
-        starts, ends = block.line_offsets[lines], block.line_offsets[lines + 1]
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(ends - starts, out=offsets[1:])
-        text = np.empty(offsets[-1], np.uint8)
-        _copy_lines(block.text, starts, offsets, text)
+        text, offsets = gather(block.text, block.line_offsets[lines], block.line_offsets[lines + 1])
         # As the texts of blocks are, for which kernels were compiled.
         text.flags.writeable = False
         return text, offsets, lines
@@ -338,8 +328,7 @@ def load_reordering(
 def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
     """Source words, -2, target words: one phrase for each pair."""
     lengths = np.stack([sources.lengths, np.ones(len(sources), np.int64), targets.lengths], axis=1)
-    offsets = np.zeros(len(sources) + 1, np.int64)
-    np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+    offsets = prefix_sums(lengths.sum(axis=1))
     words = np.full(offsets[-1], -2, np.int32)
     for phrases, first in ((sources, offsets[:-1]), (targets, offsets[:-1] + lengths[:, 0] + 1)):
         places = np.arange(len(phrases.words)) + np.repeat(first - phrases.offsets[:-1], phrases.lengths)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.errors import DataError
-from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array
+from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, prefix_sums
 from phrasetool.smt.language_model.automaton import LanguageModel
 from phrasetool.smt.language_model.hashed import (
     LAYOUT_WIDTH,
@@ -369,7 +369,7 @@ def _children(
 ) -> tuple[Int32Array, Int64Array]:
     """The entries that known words lead to: their words, the last of the n-gram first, and where they are."""
     sizes = ends - begins
-    totals = np.concatenate([[0], np.cumsum(sizes)])
+    totals = prefix_sums(sizes)
     found_paths, found_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
     first = 0
     while first < len(paths):

@@ -13,8 +13,8 @@ import numpy as np
 
 from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.language_models import load_language_models
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.target_models import load_language_models
 from phrasetool.phrases import Int32Array, Mask, Phrases
 from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols

@@ -1,4 +1,4 @@
-"""A language model of the sentences in files, estimated in memory or, where that is not enough, with files."""
+"""Language models: estimated from the sentences of files, and loaded for a decoder from ARPA text or kenlm's files."""
 
 from __future__ import annotations
 
@@ -7,22 +7,83 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from moses_compat.corpora.texts import corpus_sentences, refuse_empty
-from moses_compat.engine.arpa import write_arpa
-from moses_compat.files.streams import Output
-from phrasetool.errors import PhraseToolError
+from moses_compat.engine.arpa import load_language_model, read_order, write_arpa
+from moses_compat.engine.kenlm_files import PROBING, hashed_model, is_kenlm_binary, mapped, read_head, trie_model
+from moses_compat.files.streams import Input, Output
+from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.language_model.automaton import LanguageModel
 from phrasetool.smt.language_model.counts_on_disk import DiskText
+from phrasetool.smt.language_model.hashed import HashedModel
 from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model
 from phrasetool.smt.language_model.ngram_counts import MARKERS
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD
+from phrasetool.smt.language_model.several_models import LanguageModels
 from phrasetool.smt.language_model.smoothing_on_disk import estimate_on_disk
+from phrasetool.smt.language_model.target_model import TargetModel
 
 # At most, for each word: while places are sorted and probabilities computed; and of each n-gram, beside its words.
 _WORD, _NGRAM = 115, 40
+
+
+def order_of(path: str) -> int:
+    """The order of the language model in a file, ARPA text or binary.
+
+    Raises:
+        DataError: it is neither.
+    """
+    if is_kenlm_binary(path):
+        return len(read_head(path, mapped(path)).counts)
+    with Input(path) as source:
+        return read_order(source)
+
+
+def load_language_models(
+    paths: Sequence[str], vocabulary: Collection[bytes], orders: Sequence[int | None] = ()
+) -> TargetModel:
+    """Read one language model or several.
+
+    Args:
+        paths: ARPA text, plain or gzip, or binary files of kenlm.
+        vocabulary: the only words they will be asked for; the others become unknown.
+        orders: that each must have; None, or nothing at all, for any.
+
+    Raises:
+        DataError: a file cannot be read, is damaged, is of a kind that is not supported or of another order.
+    """
+    models = [_load(path, vocabulary) for path in paths]
+    for path, model, order in zip(paths, models, orders, strict=False):
+        if order not in (None, model.order):
+            message = f"the language model has order {model.order}, but the ini limits it to {order}; use KENLM"
+            raise DataError(path, f"{message}, which always uses the whole model, or a model of that order")
+    if len(models) == 1 and isinstance(models[0], LanguageModel):
+        return models[0]
+    try:
+        return LanguageModels(models, vocabulary)
+    except ValueError as error:
+        raise DataError(" and ".join(paths), str(error)) from error
+
+
+def _load(path: str, vocabulary: Collection[bytes]) -> LanguageModel | HashedModel:
+    if not is_kenlm_binary(path):
+        return load_language_model(path, vocabulary)
+    data = mapped(path)
+    head = read_head(path, data)
+    try:
+        if head.kind != PROBING:
+            return trie_model(path, data, head, vocabulary)
+        model = hashed_model(path, data, head)
+        for marker in (BEGIN_WORD, END_WORD):
+            if not model.ids([marker])[0]:
+                raise DataError(path, f"the language model has no {marker.decode()}")
+        return model
+    except ValueError as error:
+        raise DataError(path, str(error)) from error
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries, load_reordering
+from moses_compat.engine.language_models import load_language_models
 from moses_compat.engine.model_lines import (
     MAX_PHRASE_LENGTH,
     check_option_count,
@@ -28,10 +29,8 @@ from moses_compat.engine.model_lines import (
     used_tables,
     weights_of,
 )
-from moses_compat.engine.printing import PLAIN, Printing
-from moses_compat.engine.target_models import load_language_models
-from moses_compat.ini.lines import FeatureLine
-from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.engine.n_best import PLAIN, Printing
+from moses_compat.ini.moses_ini import FeatureLine, MosesIni
 from moses_compat.ini.moses_sections import check_sections, overwritten
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.ini.tables import choose_table

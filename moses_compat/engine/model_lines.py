@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.ini.lines import WORD, FeatureLine, bare, boolean
-from moses_compat.ini.lines import number as as_number
-from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.moses_ini import WORD, FeatureLine, MosesIni, bare, boolean, parse_number
 from moses_compat.ini.moses_sections import closest
 from moses_compat.ini.tables import BINARY
 from phrasetool.errors import DataError
@@ -263,7 +261,7 @@ def _positive(ini: MosesIni, section: str, default: int, otherwise: str) -> int:
 
 def _beam_threshold(ini: MosesIni) -> float:
     values = ini.sections.get("beam-threshold") or ["1e-5"]
-    threshold = as_number(values[0])
+    threshold = parse_number(values[0])
     if threshold is None or not 0 <= threshold < 1:
         message = f"{values[0]}: expected 0 or more and less than 1; with others Moses empties full stacks"
         raise _value_error(ini, "beam-threshold", message)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best_lists import NBestList
+from moses_compat.engine.n_best import NBestList
 from moses_compat.experiments.build import BuildPlan, Makers, Place, as_options, forced, method_options, search_options
 from moses_compat.experiments.build_commands import BuildCommand, BuildStore, Chain, CommandRunner
 from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_frame

@@ -25,7 +25,7 @@ from moses_compat.experiments.settings import DEV, AnnotationSettings, PruningGr
 from moses_compat.experiments.workbench import Workbench
 from moses_compat.files.finished_work import FinishedWork
 from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
-from moses_compat.measures.saved_similarities import SavedScores
+from moses_compat.measures.saved_scores import SavedScores
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrase_probabilities import SMALLEST_PROBABILITY

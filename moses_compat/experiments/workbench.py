@@ -18,9 +18,8 @@ from moses_compat.experiments.build_commands import BuildStore, Phases, commands
 from moses_compat.experiments.run_store import RunStore, decoder_identity
 from moses_compat.experiments.settings import DEV, ExperimentConfig
 from moses_compat.experiments.text_sets import ExperimentTexts
-from moses_compat.ini.tables import choose_table
+from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file
-from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.phrases import Phrases

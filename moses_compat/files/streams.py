@@ -85,7 +85,7 @@ class _Headed(io.RawIOBase):
 class Input:
     """A table or corpus opened for reading, decompressed if it is compressed (told by its content, not its name).
 
-    A byte order mark at the start of the text is left out, and noticed (see `notices`).
+    A byte order mark at the start of the text is left out, and noticed (see `paths.notice`).
 
     Args:
         path: a file, or `-` for standard input.

@@ -11,9 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from moses_compat.files.paths import same_file
-from moses_compat.ini.lines import FeatureLine, bare, like, number_text, with_arguments, with_numbers, with_words
-from moses_compat.ini.moses_ini import MosesIni
-from moses_compat.ini.version_1 import PLACES
+from moses_compat.ini.moses_ini import (
+    FeatureLine,
+    MosesIni,
+    bare,
+    like,
+    number_text,
+    with_arguments,
+    with_numbers,
+    with_words,
+)
+from moses_compat.ini.reading import PLACES
 from phrasetool.errors import PhraseToolError
 from phrasetool.smt.decoder.features import FeatureSet
 from phrasetool.smt.decoder.orientation import ReorderingModel

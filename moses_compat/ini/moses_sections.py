@@ -13,10 +13,8 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from moses_compat.ini.lines import WORD, boolean
-from moses_compat.ini.lines import number as as_number
-from moses_compat.ini.moses_ini import MosesIni
-from moses_compat.ini.version_1 import VERSION_1
+from moses_compat.ini.moses_ini import WORD, MosesIni, boolean, parse_number
+from moses_compat.ini.reading import VERSION_1
 
 # Threads, logging and servers; caches and binary tables; settings of searches, input types and decision rules that
 # need another section to be used at all; sections that no part of Moses reads.
@@ -78,11 +76,11 @@ def _never(values: Sequence[str]) -> bool:
 
 
 def _is(number: float) -> _Neutral:
-    return lambda values: as_number(values[0]) == number
+    return lambda values: parse_number(values[0]) == number
 
 
 def _not_above_0(values: Sequence[str]) -> bool:
-    found = as_number(values[0])
+    found = parse_number(values[0])
     return found is not None and found <= 0
 
 
@@ -205,7 +203,7 @@ def overwritten(ini: MosesIni) -> MosesIni:
             weights[name], weight_lines[name] = [], line
             continue
         old, place = ini.weights.get(name, []), len(weights.get(name, []))
-        number = as_number(word)
+        number = parse_number(word)
         if word == "x" and place < len(old):
             number = old[place]
         if not name or number is None:

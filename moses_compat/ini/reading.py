@@ -3,15 +3,185 @@
 Facts from moses/Parameter.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment anywhere; a section
 holds one value per line; a feature line is a class name and `key=value` words; a weight line is a feature's name with
 `=` at its end, and numbers.  Words are parted by spaces and tabs, by no other character.
+
+Version 1 is turned into the features and weights of version 2, as Moses does when it starts (`ConvertWeightArgs` of
+moses/Parameter.cpp and what it calls).  Its weights stand in lines of their own; `[weight-t]` holds those of all phrase
+tables one after the other, `[weight-d]` that of the distance first and then those of the reordering tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from moses_compat.files.streams import Input
-from moses_compat.ini import version_1
-from moses_compat.ini.lines import WORD, FeatureLine, bare
-from moses_compat.ini.lines import number as as_number
-from moses_compat.ini.moses_ini import ENCODING, MosesIni
+from moses_compat.ini.moses_ini import ENCODING, WORD, FeatureLine, MosesIni, bare, parse_number
+
+# Where in a line the number of scores and the path stand, from 0.
+PLACES: Mapping[str, Mapping[str, int]] = {
+    "ttable-file": {"num-features": 3, "path": 4},
+    "distortion-file": {"path": 3},
+    "lmodel-file": {"path": 3},
+}
+# The class of a table by the number that begins its line; others are 8 and 14 (suffix arrays), 15 and 16 (caches).
+_TABLES = {
+    0: "PhraseDictionaryMemory", 1: "PhraseDictionaryBinary", 2: "PhraseDictionaryOnDisk",
+    6: "PhraseDictionaryMemory", 8: "PhraseDictionarySuffixArray", 12: "PhraseDictionaryCompact",
+    14: "PhraseDictionaryDynSuffixArray", 15: "PhraseDictionaryDynamicCacheBased", 16: "PhraseDictionaryCache",
+}  # fmt: skip
+_LANGUAGE_MODELS = {0: "SRILM", 1: "IRSTLM", 8: "KENLM", 9: "KENLM"}
+# Sections that make an ini one of version 1: those that Parameter.cpp will not have beside [feature] and [weight].
+_KNOWN = ("ttable-file", "weight-t", "distortion-file", "weight-d", "lmodel-file", "weight-l", "weight-w", "weight-p")
+_OTHER = (
+    "generation-file", "weight-generation", "weight-i", "weight-e", "weight-lex", "weight-glm", "weight-wt",
+    "weight-pp", "weight-pb", "weight-lr", "weight-lrl", "weight-bl", "weight-dlm", "weight-slm", "dlm-mode",
+    "global-lexical-file", "glm-feature", "slmodel-file", "slmodel-factor", "slmodel-beam", "phrase-pair-feature",
+    "phrase-boundary-source-feature", "phrase-boundary-target-feature", "phrase-length-feature",
+    "target-word-insertion-feature", "source-word-deletion-feature", "word-translation-feature",
+)  # fmt: skip
+VERSION_1 = (*_KNOWN, "weight-u", "ttable-limit", *_OTHER)
+
+
+def _version_1_sections(ini: MosesIni) -> list[str]:
+    """The sections of an ini that only version 1 has."""
+    return [name for name, values in ini.sections.items() if values and name in (*_KNOWN, "weight-u", *_OTHER)]
+
+
+def _convert_version_1(ini: MosesIni) -> None:
+    """Fill in the features and weights that the sections of version 1 mean.
+
+    What has no counterpart here, such as `[generation-file]`, becomes a feature whose class is the section's name, for
+    a decoder to refuse.
+
+    Raises:
+        DataError: a line is not what its section holds, or a section has too few weights, or `[weight-t]` too many.
+    """
+    _single(ini, "weight-w", "WordPenalty")
+    _language_models(ini)
+    _single(ini, "weight-u", "UnknownWordPenalty")
+    _reordering(ini)
+    _single(ini, "weight-p", "PhrasePenalty")
+    _tables(ini)
+    for section in _version_1_sections(ini):
+        if section in _OTHER:
+            line = (ini.section_lines[section] or [1])[0]
+            _add(ini, f"[{section}]", f"[{section}]", {}, line, section)
+    kinds = {feature.kind for feature in ini.features}
+    for kind in {"WordPenalty", "UnknownWordPenalty"} - kinds:
+        # Moses adds these two in any case.
+        _add(ini, kind, f"{kind}0", {}, len(ini.lines), "")
+
+
+def _add(ini: MosesIni, kind: str, name: str, arguments: Mapping[str, str], line: int, section: str) -> None:
+    ini.features.append(FeatureLine(kind, name, arguments, line, section))
+
+
+def _numbers(ini: MosesIni, section: str) -> list[tuple[float, int]]:
+    found = []
+    for value, line in ini.values(section):
+        if (number := parse_number(value)) is None:
+            raise ini.error(f"[{section}]: expected one finite number a line, found {value!r}", line)
+        found.append((number, line))
+    return found
+
+
+def _words(ini: MosesIni, section: str, value: str, line: int, least: int, form: str) -> list[str]:
+    words: list[str] = WORD.findall(value)
+    if len(words) < least:
+        raise ini.error(f"[{section}]: expected `{form}`, found {value!r}", line)
+    return words
+
+
+def _whole(ini: MosesIni, section: str, text: str, line: int) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ini.error(f"[{section}]: expected a whole number, found {text!r}", line)
+    return int(text)
+
+
+def _weigh(ini: MosesIni, name: str, numbers: list[tuple[float, int]]) -> None:
+    """Give a feature these weights."""
+    ini.weights[name] = [number for number, _ in numbers]
+    ini.number_lines[name] = [line for _, line in numbers]
+    if numbers:
+        ini.weight_lines[name] = numbers[0][1]
+
+
+def _single(ini: MosesIni, section: str, kind: str) -> None:
+    numbers = _numbers(ini, section)
+    if len(numbers) > 1:
+        raise ini.error(f"[{section}]: expected one weight, found {len(numbers)}", numbers[1][1])
+    if numbers:
+        _add(ini, kind, f"{kind}0", {}, numbers[0][1], section)
+        _weigh(ini, f"{kind}0", numbers)
+
+
+def _language_models(ini: MosesIni) -> None:
+    numbers = _numbers(ini, "weight-l")
+    unknown = [_whole(ini, "lmodel-oov-feature", *value) for value in ini.values("lmodel-oov-feature")]
+    for index, (value, line) in enumerate(ini.values("lmodel-file")):
+        words = _words(ini, "lmodel-file", value, line, 4, "type factor order path")
+        implementation = _whole(ini, "lmodel-file", words[0], line)
+        kind = _LANGUAGE_MODELS.get(implementation, f"[lmodel-file] {implementation}")
+        size = 1 + (unknown[index] if index < len(unknown) else 0)
+        if len(numbers) < size:
+            raise ini.error("[weight-l] has no weight for this model", line)
+        arguments = {"factor": words[1], "order": words[2], "num-features": str(size), "path": words[3]}
+        if index < len(unknown):
+            # Moses adds the feature whatever the number is.
+            arguments["oov-feature"] = "1"
+        _add(ini, kind, f"{kind}{index}", arguments, line, "lmodel-file")
+        _weigh(ini, f"{kind}{index}", numbers[:size])
+        del numbers[:size]
+
+
+def _reordering(ini: MosesIni) -> None:
+    numbers = _numbers(ini, "weight-d")
+    if numbers:
+        _add(ini, "Distortion", "Distortion0", {}, numbers[0][1], "weight-d")
+        _weigh(ini, "Distortion0", numbers[:1])
+        del numbers[:1]
+    for index, (value, line) in enumerate(ini.values("distortion-file")):
+        words = _words(ini, "distortion-file", value, line, 4, "factors type scores path")
+        size = _whole(ini, "distortion-file", words[2], line)
+        if len(numbers) < size:
+            raise ini.error(f"the model has {size} scores, but [weight-d] only {len(numbers)} numbers for them", line)
+        source, _, target = words[0].partition("-")
+        arguments = {
+            "type": words[1], "input-factor": source, "output-factor": target, "num-features": words[2],
+            "path": words[3],
+        }  # fmt: skip
+        name = f"LexicalReordering{index}"
+        _add(ini, "LexicalReordering", name, arguments, line, "distortion-file")
+        _weigh(ini, name, numbers[:size])
+        del numbers[:size]
+
+
+def _tables(ini: MosesIni) -> None:
+    numbers = _numbers(ini, "weight-t")
+    tables = [
+        (_words(ini, "ttable-file", value, line, 5, "type input-factors output-factors scores path"), line)
+        for value, line in ini.values("ttable-file")
+    ]
+    limits = [value for value, _ in ini.values("ttable-limit")]
+    if len(limits) == 1:
+        limits *= len(tables)
+    if limits and len(limits) < len(tables):
+        raise ini.error(f"there are {len(tables)} tables but {len(limits)} numbers in [ttable-limit]", tables[-1][1])
+    sizes = [_whole(ini, "ttable-file", words[3], line) for words, line in tables]
+    counts: dict[str, int] = {}
+    used = 0
+    for index, ((words, line), size) in enumerate(zip(tables, sizes, strict=True)):
+        last = index == len(tables) - 1
+        if used + size > len(numbers) or (last and used + size < len(numbers)):
+            raise ini.error(f"the tables have {sum(sizes)} scores, but [weight-t] {len(numbers)} numbers", line)
+        kind = _TABLES.get(_whole(ini, "ttable-file", words[0], line), f"[ttable-file] {words[0]}")
+        arguments = {"input-factor": words[1], "output-factor": words[2], "num-features": words[3], "path": words[4]}
+        if limits:
+            arguments["table-limit"] = limits[index]
+        name = f"{kind}{counts.get(kind, 0)}"
+        counts[kind] = counts.get(kind, 0) + 1
+        _add(ini, kind, name, arguments, line, "ttable-file")
+        _weigh(ini, name, numbers[used : used + size])
+        used += size
 
 
 def read_moses_ini(path: str) -> MosesIni:
@@ -55,10 +225,10 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
 
 
 def _interpret(ini: MosesIni) -> None:
-    old = version_1.sections_of(ini)
+    old = _version_1_sections(ini)
     if old and not ini.sections.keys() & {"feature", "weight"}:
         ini.version = 1
-        version_1.convert(ini)
+        _convert_version_1(ini)
         return
     unnamed: dict[str, int] = {}
     for value, number in ini.values("feature"):
@@ -98,7 +268,7 @@ def _weight(ini: MosesIni, value: str, number: int) -> None:
     name = name[:-1]
     if name in ini.weights:
         raise ini.error(f"the weights of {name} stand twice", number)
-    values = [as_number(word) for word in words]
+    values = [parse_number(word) for word in words]
     if None in values:
         raise ini.error(f"{name}= a weight is not a finite number", number)
     ini.weights[name] = [value for value in values if value is not None]

@@ -18,8 +18,7 @@ from moses_compat.files.finished_work import FinishedWork, forget_finished, sett
 from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input, Output, check_readable
 from moses_compat.ini.editing import with_relative_paths, with_table_file
-from moses_compat.ini.lines import FeatureLine
-from moses_compat.ini.moses_ini import ENCODING, MosesIni
+from moses_compat.ini.moses_ini import ENCODING, FeatureLine, MosesIni
 from moses_compat.ini.reading import parse_moses_ini, read_moses_ini
 from moses_compat.ini.tables import check_table, find_table
 from moses_compat.lines.insert_scores import (
@@ -34,9 +33,8 @@ from moses_compat.measures.entry_reader import EntryReader, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
 from moses_compat.measures.pair_uses import PairUses
-from moses_compat.measures.score_folders import finishing, parts_beside
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.measures.similarity_requests import EncoderRequest, LikelihoodRequest
+from moses_compat.measures.similarity_requests import EncoderRequest, LikelihoodRequest, finishing, parts_beside
 from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.measures.windowed_scores import WindowedScores
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks

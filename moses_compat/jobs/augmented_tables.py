@@ -23,10 +23,11 @@ from moses_compat.lines.insert_scores import annotated_lines
 from moses_compat.lines.scores import TRAINED, require_trained_scores
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
+from moses_compat.tables.source_order import not_sorted
 from phrasetool.augment.augmenter import NewEntry
 from phrasetool.augment.word_entries import WordEntries, WordEntry
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
+from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask, prefix_sums
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import lines_with_ends, single_spaced, split_lines, split_words
 
@@ -343,7 +344,7 @@ def write_augmented(
         passes = scan.passes(source.name, block.faulty, faults)
         groups, form = _Groups(block), _form(raw)
         if not groups.ascending:
-            raise _not_sorted(source.name, raw.first_entry)
+            raise not_sorted(source.name, raw.first_entry)
         text = annotated_lines(block, np.ones((len(block), columns)), passes).tobytes()
         first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
         offsets = _offsets(block, passes, len(text))
@@ -362,7 +363,7 @@ def write_augmented(
     piece: _Piece | None = None
     for raw, found in run(scan.raw_blocks(source), work, scan.threads):
         if piece is not None and found.first_key <= piece.last_key:
-            raise _not_sorted(source.name, raw.first_entry)
+            raise not_sorted(source.name, raw.first_entry)
         piece = found
         output.write(output.encode(b"".join(lines(done, piece.first, piece.form))))
         output.write(piece.data)
@@ -426,7 +427,7 @@ def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
     lengths = np.where(keep, np.diff(block.line_offsets), 0)
     longer = keep & ~block.faulty
     more = (size - int(lengths.sum())) // max(1, int(longer.sum()))
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths + more * longer)])
+    return prefix_sums(lengths + more * longer)
 
 
 def _key(word: bytes) -> bytes:
@@ -442,7 +443,3 @@ def _form(raw: RawBlock) -> LineForm:
     sides = int(np.count_nonzero(~np.isnan(values[0, :OF_PAIR])))
     joint = not np.isnan(values[0, OF_PAIR]) and not derived[0]
     return LineForm(raw.scores, fields, OF_PAIR + 1 if joint else sides)
-
-
-def _not_sorted(name: str, first: int) -> DataError:
-    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort it first")

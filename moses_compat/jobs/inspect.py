@@ -11,10 +11,9 @@ import numpy as np
 
 from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.streams import Input
-from moses_compat.ini.lines import number_text
-from moses_compat.ini.moses_ini import MosesIni
+from moses_compat.ini.moses_ini import MosesIni, number_text
 from moses_compat.lines.hashes import side_keys
-from moses_compat.measures.table_phrases import collect_phrases
+from moses_compat.measures.encoded import collect_phrases
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
 from moses_compat.tables.moses_loaders import LoaderVerdict, Objection

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from moses_compat.files.packing import without_ending
 from moses_compat.files.paths import STANDARD, same_file
 from moses_compat.files.streams import Input
+from moses_compat.lines.words import is_number
 from phrasetool.bitext.approximate import Agreement, approximately_nearest
 from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
 from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
@@ -236,7 +237,7 @@ def read_gold(path: str) -> set[_Pair]:
     found = set()
     for number, line in _numbered_lines(path):
         fields = line.split(b"\t")
-        if len(fields) >= 3 and _is_number(fields[0]):
+        if len(fields) >= 3 and is_number(fields[0]):
             fields = fields[1:]
         if len(fields) < 2 or not _words(fields[0]) or not _words(fields[1]):
             raise DataError(path, "expected a source and a target, with a tab between", number)
@@ -244,14 +245,6 @@ def read_gold(path: str) -> set[_Pair]:
     if not found:
         raise DataError(path, "there is no pair in it")
     return found
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 def _words(field: bytes) -> bytes:

@@ -32,15 +32,15 @@ from moses_compat.jobs.prune_ranking import (
     sizes_by_threshold,
 )
 from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.remove_orphans import OrphanCounts, remove_orphans
 from moses_compat.jobs.sinks import Counts, DecidedBlock, KeptScores, SelectedLines, Sink, SurvivingPairs
 from moses_compat.lines.counts import CountUse
 from moses_compat.lines.hashes import PairSet
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
-from moses_compat.measures.score_folders import finishing
 from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
+from moses_compat.measures.similarity_requests import finishing
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, sorted_copy
-from moses_compat.tables.orphans import OrphanCounts, remove_orphans
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError

@@ -24,15 +24,14 @@ from moses_compat.jobs.sinks import Kept
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, SimilaritySource
-from moses_compat.tables.blocks import TableScan, raw_blocks
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.blocks import LineMarks, TableScan, raw_blocks
 from moses_compat.tables.parser import scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.disk.writable import check_space
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.kernels.bytes import SPACE
-from phrasetool.phrases import DoubleArray
+from phrasetool.phrases import DoubleArray, prefix_sums
 from phrasetool.pruning.composition import Compositions
 from phrasetool.pruning.decision import rank
 from phrasetool.pruning.measured_table import MeasuredTable
@@ -56,9 +55,9 @@ from phrasetool.pruning.sizes import SizeCurve
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
+    from moses_compat.ini.tables import TableWeights
     from moses_compat.measures.measure import MeasureRequest
-    from moses_compat.measures.model_weights import TableWeights
-    from moses_compat.measures.saved_similarities import ScoreWriter
+    from moses_compat.measures.saved_scores import ScoreWriter
 
 # Bytes of text that are looked at.
 _LOOKED_AT = 1 << 23
@@ -90,7 +89,7 @@ def size_of_table(source: Input) -> TableSize:
     share = 1.0
     for raw in raw_blocks(source, _LOOKED_AT // 4):
         scan = scan_lines(raw.text, line_offsets=raw.line_offsets)
-        blanks = np.append(0, np.cumsum(raw.text == SPACE))
+        blanks = prefix_sums(raw.text == SPACE)
         starts, ends = scan.line_offsets[:-1], scan.target_ends
         # One behind each word, and one behind the bars.
         words += int(np.maximum(blanks[ends] - blanks[starts] - 1, 0)[ends >= 0].sum())
@@ -243,7 +242,7 @@ def path_to_save(request: PruneRequest, similarities: SimilaritySource) -> str |
 
 def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
     """Open a file for similarities."""
-    from moses_compat.measures.saved_similarities import ScoreWriter
+    from moses_compat.measures.saved_scores import ScoreWriter
 
     return ScoreWriter(path, similarities.signature)
 
@@ -377,8 +376,7 @@ def _check_room(request: PruneRequest, watch: Watch) -> None:
 
 def _weights(request: PruneRequest) -> TableWeights:
     from moses_compat.ini.reading import read_moses_ini
-    from moses_compat.ini.tables import choose_table
-    from moses_compat.measures.model_weights import weights_of
+    from moses_compat.ini.tables import choose_table, weights_of
 
     assert request.ini is not None
     ini = read_moses_ini(request.ini)

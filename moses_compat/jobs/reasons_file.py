@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import bits, number_array, parquet_file, text_array
 from moses_compat.files.streams import Output
 from moses_compat.jobs.sinks import DecidedBlock
-from moses_compat.lines.columns import gather
+from moses_compat.lines.separators import gather
 from phrasetool.kernels.bytes import is_blank
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 
 RecordBatch = Any
 SCHEMA_VERSION = "1"
@@ -51,7 +51,7 @@ def _texts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> pa.Array:
         packed.decode()
     except UnicodeDecodeError:
         pieces = [packed[a:b].decode(errors="replace").encode() for a, b in pairwise(offsets)]
-        offsets[1:] = np.cumsum([len(piece) for piece in pieces])
+        offsets = prefix_sums([len(piece) for piece in pieces])
         packed = b"".join(pieces)
     return text_array(packed, offsets, pa.string())
 

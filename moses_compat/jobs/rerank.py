@@ -11,7 +11,7 @@ import numpy as np
 
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.development_check import check_correspondence
-from moses_compat.engine.n_best_lists import FeatureNames, NBestList, described, with_features
+from moses_compat.engine.n_best import FeatureNames, NBestList, described, with_features
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.jobs.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.corpora.texts import read_sentences
-from moses_compat.engine.n_best_lists import FeatureNames, NBestList
+from moses_compat.engine.n_best import FeatureNames, NBestList
 from moses_compat.files.paths import display_name
 from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases

@@ -16,7 +16,7 @@ from moses_compat.files.streams import Output
 from moses_compat.lines.hashes import hash_pairs
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.measures.entry_reader import ReadBlock
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.blocks import LineMarks
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.composition import HashArray
@@ -28,7 +28,7 @@ from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.text_splitting import single_spaced
 
 if TYPE_CHECKING:
-    from moses_compat.measures.saved_similarities import ScoreWriter
+    from moses_compat.measures.saved_scores import ScoreWriter
 
 # Marks of lines, and their similarities.
 Kept = tuple[LineMarks, Scores]

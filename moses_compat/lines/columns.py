@@ -118,13 +118,6 @@ def _read_numbers(
         canonical[line] = same and count >= 0
 
 
-@exact_kernel
-def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
-    place = 0
-    for i in range(len(starts)):
-        place = copy_bytes(text, starts[i], ends[i], out, place)
-
-
 @borrowing_kernel
 def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int, out: ByteArray, place: int) -> int:
     """Write a row's numbers with a space between them; return the place after them, or -1 if one is missing."""
@@ -249,23 +242,6 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
     starts[~canonical, RAW] = offsets[:-1][~canonical]
     ends[~canonical, RAW] = offsets[1:][~canonical]
     return Rows(text, starts, ends, values[0].astype(np.float32), there[0], values[1], there[1])
-
-
-def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteArray, Int64Array]:
-    """Texts one after another, and where each begins; a text that starts at -1 is empty.
-
-    Args:
-        text: uint8.
-        starts, ends: int64, shape (N,).
-
-    Returns:
-        uint8, and int64 of shape (N + 1,).
-    """
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
-    out = np.empty(offsets[-1], np.uint8)
-    _gather(text, np.ascontiguousarray(starts), np.ascontiguousarray(ends), out)
-    return out, offsets
 
 
 def write_rows(rows: Rows) -> tuple[ByteArray, int]:

@@ -11,9 +11,12 @@ import codecs
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.bytes import CR, LF, PIPE, common_prefix, is_blank, skip_blanks
+from phrasetool.kernels.bytes import CR, LF, PIPE, common_prefix, copy_bytes, is_blank, skip_blanks
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
-from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
+
+# What parts the fields of a line.
+BARS = b"|||"
 
 _ONES = np.uint64(0x0101010101010101)
 _LINE_FEEDS = np.uint64(LF) * _ONES
@@ -140,3 +143,26 @@ def valid_utf8(text: ByteArray) -> ByteArray:
     except UnicodeDecodeError:
         return np.frombuffer(data.decode("utf-8", "phrasetool-one-for-one").encode(), np.uint8)
     return text
+
+
+@exact_kernel
+def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArray) -> None:
+    place = 0
+    for i in range(len(starts)):
+        place = copy_bytes(text, starts[i], ends[i], out, place)
+
+
+def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteArray, Int64Array]:
+    """Texts one after another, and where each begins; a text that starts at -1 is empty.
+
+    Args:
+        text: uint8.
+        starts, ends: int64, shape (N,).
+
+    Returns:
+        uint8, and int64 of shape (N + 1,).
+    """
+    offsets = prefix_sums(ends - starts)
+    out = np.empty(offsets[-1], np.uint8)
+    _gather(text, np.ascontiguousarray(starts), np.ascontiguousarray(ends), out)
+    return out, offsets

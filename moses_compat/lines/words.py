@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from moses_compat.lines.separators import BARS
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.vocabulary import unescape
 
 _LABEL = re.compile(rb"\[.+\]")
-BARS = b"|||"
 # What parts words or lines for some reader, but for the space between words.
 _PARTING = re.compile(rb"[\t\n\r\0]")
 _BRACKETS = re.compile(rb"\[.*\]", re.DOTALL)
@@ -106,3 +106,12 @@ def parts_lines(text: str) -> bool:
 def holds_white_space(word: str) -> bool:
     """Whether a reader that splits lines at any white space parts a word."""
     return any(map(str.isspace, word))
+
+
+def is_number(token: bytes) -> bool:
+    """Whether Python reads a word as a number, `nan` and `inf` among them."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True

@@ -2,6 +2,6 @@
 
 `measure` takes all measures of a table (`MeasureRequest`, `measure_table`); `entry_reader` reads blocks with their
 similarities.  Similarity sources follow `similarities.SimilaritySource`: models (`model_sources`), translators,
-classifiers and syntactic encoders (`windowed_scores` and the modules of their scores), sentence encoders (`encoded`),
-and saved similarities.
+classifiers and syntactic encoders (`windowed_scores`, `translator_scores`, `text_model_scores`), sentence encoders
+(`encoded`), and similarities that were kept (`saved_scores`).
 """

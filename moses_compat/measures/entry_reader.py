@@ -13,8 +13,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse, EntryCounts, block_counts, require_joint_counts
 from moses_compat.lines.insert_scores import selected_lines
 from moses_compat.measures.similarities import SimilarityReader, SimilaritySource
-from moses_compat.tables.blocks import RawBlock, TableScan
-from moses_compat.tables.line_marks import block_without_fields
+from moses_compat.tables.blocks import RawBlock, TableScan, block_without_fields
 from moses_compat.tables.parser import LineScan, TableParser
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask

@@ -98,12 +98,12 @@ def model_source(
 
         return NeuralScores(TranslatorModel.load(check.folder), check, reading, threads, folder)
     if is_classifier(check.folder):
-        from moses_compat.measures.classifier_scores import ParallelScores
+        from moses_compat.measures.text_model_scores import ParallelScores
         from phrasetool.pair_classifier.model import PairClassifierModel
 
         return ParallelScores(PairClassifierModel.load(check.folder), check, threads, folder)
     if is_syntax(check.folder):
-        from moses_compat.measures.syntax_scores import SyntaxScores
+        from moses_compat.measures.text_model_scores import SyntaxScores
         from phrasetool.syntax.model import SyntaxModel
 
         return SyntaxScores(SyntaxModel.load(check.folder), check, threads, folder)
@@ -139,7 +139,7 @@ def model_sources(
     """
     if likelihood is None or not is_syntax(check.folder):
         return [model_source(check, reading, threads, folders[0], device)]
-    from moses_compat.measures.syntax_scores import syntax_sources
+    from moses_compat.measures.text_model_scores import syntax_sources
 
     return [*syntax_sources(check, threads, folders, likelihood)]
 

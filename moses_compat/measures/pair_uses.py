@@ -1,6 +1,6 @@
 """How often pairs were used: the counts of a file of pairs, looked up for the lines of a table.
 
-As in `pair_hashes`, a pair, a source and a target are known by 64 bits of the hash of their tokens.  A distinct pair
+As in `lines.hashes`, a pair, a source and a target are known by 64 bits of the hash of their tokens.  A distinct pair
 takes 24 bytes, and so does a distinct source or target where totals are wanted, whatever its length; three times that
 for a moment while they are read.
 """
@@ -33,7 +33,7 @@ _PAIR, _SOURCE, _TARGET = range(3)
 def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64, int]:
     """The keys of pair, source and target of the line text[start:end], and where its target field ends (-1: no target).
 
-    The key of the pair is the one of `pair_hashes.hash_pairs`.
+    The key of the pair is the one of `hash_pairs`.
     """
     h, i = hash_field(text, start, end, FNV_BASIS)
     if i >= end or text[i] == LF:

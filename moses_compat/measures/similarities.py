@@ -23,7 +23,7 @@ from phrasetool.phrases import DoubleArray, EntryBlock
 from phrasetool.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from moses_compat.measures.saved_similarities import SavedScores
+    from moses_compat.measures.saved_scores import SavedScores
 
 
 # Scores are written with six decimals.
@@ -274,7 +274,7 @@ class FileSimilarities:
 
     def _saved(self) -> SavedScores:
         # Parquet is slow to import.
-        from moses_compat.measures.saved_similarities import SavedScores
+        from moses_compat.measures.saved_scores import SavedScores
 
         return SavedScores(self.path)
 

@@ -29,7 +29,7 @@ from phrasetool.phrases import DoubleArray, EntryBlock, FloatArray, Int64Array, 
 from phrasetool.pipeline import run
 
 if TYPE_CHECKING:
-    from moses_compat.measures.score_parts import ScoreParts
+    from moses_compat.measures.saved_scores import ScoreParts
     from phrasetool.models.saved_model import SavedModel
 
 
@@ -194,7 +194,7 @@ class WindowedScores:
         """Where finished windows are kept."""
         if self._folder is None:
             return None
-        from moses_compat.measures.score_parts import ScoreParts
+        from moses_compat.measures.saved_scores import ScoreParts
 
         return ScoreParts(self._folder, f"{self.signature}|{self.column}|window:{WINDOW}")
 

@@ -29,7 +29,7 @@ from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
 from moses_compat.tables.inspect import Oddity
-from moses_compat.tables.moses_loaders import objections_of
+from moses_compat.tables.moses_loaders import factor_options, objections_of
 from moses_compat.tables.source_order import read_prefixes
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
@@ -295,7 +295,7 @@ class _Binarizer:
         self.place.publish(made, final)
         line = (
             f"{_CLASSES[options.kind]} name={name} num-features={form.scores} path={os.path.abspath(final)} "
-            f"{_factor_options(factors)}"
+            f"{factor_options(factors)}"
         )
         return BinaryTable(final, form.scores, line)
 
@@ -364,7 +364,7 @@ class _Binarizer:
         made = self.place.path(made + ".minlexr")
         _check_file(program, made)
         self.place.publish(made, final)
-        factors = _factor_options((form.source_factors, form.target_factors))
+        factors = factor_options((form.source_factors, form.target_factors))
         line = (
             f"LexicalReordering name=LexicalReordering{number} num-features={form.scores} "
             f"type={_REORDERING_TYPES.get(form.scores, 'TYPE')} {factors} "
@@ -404,12 +404,6 @@ def _probing_arguments(form: TableForm, text: str) -> list[str]:
     if form.rules:
         arguments.append("--scfg")
     return [*arguments, "--input-pt", text, "--output-dir", "made"]
-
-
-def _factor_options(factors: tuple[int, int]) -> str:
-    """How a moses.ini says which factors a token has."""
-    source, target = (",".join(map(str, range(count))) for count in factors)
-    return f"input-factor={source} output-factor={target}"
 
 
 def _check_file(program: str, path: str) -> None:

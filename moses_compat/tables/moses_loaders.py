@@ -204,9 +204,12 @@ def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
         return []
     rules = summary.kind.startswith("rule table")
     scores = summary.scores
+    for_memory = f"num-features={scores}"
+    if summary.factors != (1, 1):
+        for_memory += f" {factor_options(summary.factors)}"
     options = {
-        "moses": f"num-features={scores}" + _factor_options(summary),
-        "moses2": f"num-features={scores}" + _factor_options(summary),
+        "moses": for_memory,
+        "moses2": for_memory,
         "processPhraseTableMin": f"-nscores {scores}" + ("" if scores == 4 else " -rankscore 2" if scores > 2 else ""),
         "CreateOnDiskPt": f"{summary.factors[0]} {summary.factors[1]} {scores} 100 {min(2, scores - 1)}",
         "CreateProbingPT": f"--num-scores {scores}" + (" --scfg" if rules else ""),
@@ -227,8 +230,7 @@ def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
     return found
 
 
-def _factor_options(summary: TableSummary) -> str:
-    if summary.factors == (1, 1):
-        return ""
-    source, target = (",".join(str(factor) for factor in range(count)) for count in summary.factors)
-    return f" input-factor={source} output-factor={target}"
+def factor_options(factors: tuple[int, int]) -> str:
+    """Return the arguments of a moses.ini for so many factors of a source and a target token."""
+    source, target = (",".join(map(str, range(count))) for count in factors)
+    return f"input-factor={source} output-factor={target}"

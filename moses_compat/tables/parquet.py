@@ -37,16 +37,15 @@ from moses_compat.lines.columns import (
     SCORES,
     TEXTS,
     Rows,
-    gather,
     read_rows,
     write_rows,
 )
-from moses_compat.lines.words import BARS
+from moses_compat.lines.separators import BARS, gather
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF, PIPE
-from phrasetool.phrases import ByteArray, Int64Array
+from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 from phrasetool.pipeline import run
 
 SCHEMA_VERSION = "1"
@@ -359,9 +358,7 @@ def _outdated_row(rows: Rows, scores: int) -> tuple[int, str]:
 
 
 def _read_again(lines: Sequence[bytes], scores: int) -> Rows:
-    offsets = np.zeros(len(lines) + 1, np.int64)
-    np.cumsum([len(line) for line in lines], out=offsets[1:])
-    return read_rows(np.frombuffer(b"".join(lines), np.uint8), scores, offsets)
+    return read_rows(np.frombuffer(b"".join(lines), np.uint8), scores, prefix_sums([len(line) for line in lines]))
 
 
 def _text_of(rows: Rows, row: int, field: int) -> bytes | None:

@@ -26,7 +26,7 @@ from moses_compat.files.finished_work import digest_of_bytes
 from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input
 from moses_compat.lines.hashes import KeyedSums, as_key, hash_field, side_keys
-from moses_compat.lines.separators import find_separator
+from moses_compat.lines.separators import BARS, find_separator
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, scan_lines
 from phrasetool.errors import DataError
@@ -43,7 +43,6 @@ _IN_MEMORY = 8 << 20
 # warned of.  The demo's table, shuffled, has a source that comes back among its first 208 lines.
 FEW_LINES = 100
 _BLANKS = _TAB, _SPACE = b"\t "
-_BARS = b"|||"
 # Of a source, in a message.
 _SHOWN_CHARACTERS = 60
 
@@ -53,6 +52,16 @@ Made = TypeVar("Made")
 _LARGEST = 255
 # Keys that CreateProbingPT makes room for, a source.
 _PROBING_ROOM = 1.2
+
+
+def not_sorted(name: str, first: int) -> DataError:
+    """Return the error of a table whose sources must ascend bytewise.
+
+    Args:
+        name: the table, as messages call it.
+        first: number of the first entry of the block that does not ascend, from 0.
+    """
+    return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort it first")
 
 
 class Fields(Protocol):
@@ -104,8 +113,8 @@ def _first_source(raw: RawBlock, lines: Iterable[int]) -> bytes:
     """The source of the first of these lines that has one, as it is written, with the bars behind it; or nothing."""
     for line in lines:
         text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
-        if (end := text.find(_BARS)) >= 0:
-            return text[: end + len(_BARS)]
+        if (end := text.find(BARS)) >= 0:
+            return text[: end + len(BARS)]
     return b""
 
 

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures import score_parts, windowed_scores
+from moses_compat.measures import saved_scores, windowed_scores
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.table_translators import backward_translator, naive_score, translator
@@ -96,7 +96,7 @@ def test_tables_come_from_parquet_and_go_there(folders, tmp_path):
 def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o"
-    write_table, calls = score_parts.pq.write_table, []
+    write_table, calls = saved_scores.pq.write_table, []
 
     def full_disk(*arguments, **options):
         calls.append(1)
@@ -104,13 +104,13 @@ def test_interrupted_work_goes_on(folders, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return write_table(*arguments, **options)
 
-    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
     failed = run_inside("annotate", table, "-q", "--threads", 1, "-m", folders[0], "-o", out)
     assert failed.code == 1
     assert "the disk is full" in failed.message
     assert not out.exists()
     assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
-    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     other = run_inside("annotate", table, "-q", "-m", folders[1], "-o", out)
     assert (other.code, "holds scores of another model" in other.message) == (1, True)
     assert run_inside("annotate", table, "-q", "-m", folders[0], "-o", out).code == 0

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from moses_compat.measures import score_parts, windowed_scores
+from moses_compat.measures import saved_scores, windowed_scores
 from phrasetool.pair_classifier.model import PairClassifierModel
 from tests import naive
 from tests.commands import read, run_inside, write
@@ -69,7 +69,7 @@ def test_interrupted_work_goes_on(classifier_folder, table, tmp_path, monkeypatc
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     command = ("annotate", table, "-q", "--threads", 1, "-m", classifier_folder, "-o")
     assert run_inside(*command, tmp_path / "whole").code == 0
-    write_table, calls = score_parts.pq.write_table, []
+    write_table, calls = saved_scores.pq.write_table, []
 
     def full_disk(*arguments, **options):
         calls.append(1)
@@ -77,10 +77,10 @@ def test_interrupted_work_goes_on(classifier_folder, table, tmp_path, monkeypatc
             raise OSError(28, "No space left on device")
         return write_table(*arguments, **options)
 
-    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
     assert run_inside(*command, tmp_path / "o").code == 1
     assert len(list((tmp_path / "o.scores-1").iterdir())) == 2
-    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     assert run_inside(*command, tmp_path / "o").code == 0
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
     assert not (tmp_path / "o.scores-1").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from moses_compat.measures.saved_similarities import SavedScores
+from moses_compat.measures.saved_scores import SavedScores
 from tests.commands import run_inside
 from tests.decoder_models import SOURCE, TARGET
 from tests.small_experiment import table_lines, write_experiment

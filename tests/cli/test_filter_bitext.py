@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from moses_compat.files import streams
-from moses_compat.jobs.bitexts import filter_bitext, pair_blocks
-from moses_compat.measures import score_parts
+from moses_compat.jobs import filter_bitext
+from moses_compat.measures import saved_scores
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.model import PairClassifierModel
 from tests.commands import read, run_inside, run_outside, write
@@ -129,7 +129,7 @@ def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept,
 
 
 def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(pair_blocks, "PAIRS", 50)
+    monkeypatch.setattr(filter_bitext, "PAIRS", 50)
     monkeypatch.setattr(filter_bitext, "PAIRS", 50)
     source, target = bitext(tmp_path)
     command = ("filter-bitext", source, target, "--threads", 1, "--scores", tmp_path / "scores", "-m")
@@ -137,7 +137,7 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
     expected = [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")]
     for name in ("ks", "kt", "scores"):
         (tmp_path / name).unlink()
-    write_table, calls = score_parts.pq.write_table, []
+    write_table, calls = saved_scores.pq.write_table, []
 
     def full_disk(*arguments, **options):
         calls.append(1)
@@ -145,12 +145,12 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
             raise OSError(28, "No space left on device")
         return write_table(*arguments, **options)
 
-    monkeypatch.setattr(score_parts.pq, "write_table", full_disk)
+    monkeypatch.setattr(saved_scores.pq, "write_table", full_disk)
     failed = run_inside(*command, classifier_folder, *kept, "-q")
     assert (failed.code, "the disk is full" in failed.message) == (1, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ks.scores-1", "s", "t"]
     assert len(list((tmp_path / "ks.scores-1").iterdir())) == 3
-    monkeypatch.setattr(score_parts.pq, "write_table", write_table)
+    monkeypatch.setattr(saved_scores.pq, "write_table", write_table)
     random_parallel_model().save(tmp_path / "other")
     other = run_inside(*command, tmp_path / "other", *kept, "-q", "--force").err
     assert "holds scores of another model" in other
@@ -304,7 +304,7 @@ def test_nothing_is_written_where_no_pair_stays(classifier_folder, kept, tmp_pat
 
 
 def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monkeypatch):
-    from moses_compat.jobs.bitexts import cross_training
+    from moses_compat.jobs import cross_training
 
     source, target = bitext(tmp_path, dirty_lines(500))
     trained = {}
@@ -329,8 +329,8 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
 
 
 def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
-    from moses_compat.jobs.bitexts import cross_training
-    from moses_compat.jobs.bitexts.filter_bitext import FilterRequest
+    from moses_compat.jobs import cross_training
+    from moses_compat.jobs.filter_bitext import FilterRequest
 
     monkeypatch.setattr(cross_training, "_classifier", lambda folder, half, seed, watch: random_parallel_model(seed))
     request = FilterRequest(*map(str, bitext(tmp_path, dirty_lines(500))), (f"{tmp_path}/ks", f"{tmp_path}/kt"), 2.0)

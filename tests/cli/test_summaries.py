@@ -1,4 +1,4 @@
-from moses_compat.tables.orphans import OrphanCounts
+from moses_compat.jobs.remove_orphans import OrphanCounts
 from phrasetool_cli.summaries import say_kept, tell_orphans
 
 

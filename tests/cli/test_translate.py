@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_compat.engine.n_best_lists import read_n_best
+from moses_compat.engine.n_best import read_n_best
 from phrasetool.phrases import Phrases
 from phrasetool.translator.model import TranslatorModel
 from tests.cli.small_translator import sentences, vector_file

@@ -7,9 +7,9 @@ import random
 import numpy as np
 
 from moses_compat.engine.arpa import load_language_model
+from moses_compat.engine.language_models import load_language_models
 from moses_compat.engine.model import MosesModel
-from moses_compat.engine.n_best_lists import read_n_best, with_features
-from moses_compat.engine.target_models import load_language_models
+from moses_compat.engine.n_best import read_n_best, with_features
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.phrases import Phrases
 from tests.conftest import ROOT

@@ -12,8 +12,8 @@ import numpy as np
 from moses_compat.experiments.run_store import RunStore
 from moses_compat.files.finished_work import FinishedWork, digest_of_bytes
 from moses_compat.files.streams import Input, Output
-from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.measures.saved_scores import SavedScores, ScoreWriter
+from moses_compat.tables.blocks import LineMarks
 from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
 from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.phrase_encoder.scoring import Scores

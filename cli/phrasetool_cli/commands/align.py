@@ -102,8 +102,8 @@ def _align(
     watch: TerminalWatch,
 ) -> tuple[Alignments, Alignments]:  # fmt: skip
     """Align in both directions."""
+    from moses_compat.corpora.alignments import check_use, read_priors
     from moses_compat.corpora.bitexts import read_sentence_pairs, warn_of_copies
-    from moses_compat.engine.eflomal_priors import check_use, read_priors
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.aligning.alignment_priors import PriorUse
     from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, align, can_be_seeded

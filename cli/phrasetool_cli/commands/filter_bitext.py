@@ -24,7 +24,7 @@ from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest
+    from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -110,7 +110,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
         threshold = model.thresholds.get(_BEST, 0.5)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.bitexts.filter_bitext import classifier_judge, filter_bitext
+        from moses_compat.jobs.filter_bitext import classifier_judge, filter_bitext
 
         return filter_bitext(request, classifier_judge(model, folder, request, explain, watch), watch)
 
@@ -124,7 +124,7 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
         raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.bitexts.cross_training import filter_by_cross_training
+        from moses_compat.jobs.cross_training import filter_by_cross_training
 
         return filter_by_cross_training(request, best_threshold=not isinstance(threshold, float), watch=watch)
 
@@ -150,7 +150,7 @@ def _by_encoder(
     judge = EncoderScorer(found.load(), ready, found.name, signature)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.bitexts.filter_bitext import filter_bitext
+        from moses_compat.jobs.filter_bitext import filter_bitext
 
         return filter_bitext(request, lambda sample, report: judge, watch)
 
@@ -204,7 +204,7 @@ def command(
     Finished scores are kept next to the first output, so that the same command continues after an interruption.
 
     """
-    from moses_compat.jobs.bitexts.filter_bitext import FilterRequest
+    from moses_compat.jobs.filter_bitext import FilterRequest
 
     inputs, outputs = [source, target], [*kept, scores, rejected]
     if inputs.count("-") > 1:

@@ -92,7 +92,7 @@ def command(
 def _new(
     table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int
 ) -> str:
-    from moses_compat.engine.target_models import order_of
+    from moses_compat.engine.language_models import order_of
     from moses_compat.ini.editing import new_moses_ini
     from moses_compat.tables.blocks import scores_of_table
     from phrasetool.smt.decoder.orientation import ReorderingModel

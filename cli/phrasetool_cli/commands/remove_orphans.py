@@ -41,9 +41,9 @@ def command(
     take out of a reordering table on the way (prune --reordering-table).
     """
     from moses_compat.files.streams import Input, Output
+    from moses_compat.jobs.remove_orphans import remove_orphans, table_pairs
     from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.opening import REORDERING_TABLE, check_plausible
-    from moses_compat.tables.orphans import remove_orphans, table_pairs
 
     if table == reordering_table == "-":
         raise click.UsageError("the phrase table and the reordering table cannot both come from standard input")

@@ -77,7 +77,7 @@ def command(
     weights there, beginning with those the list was made with, and the best hypotheses of NBEST by these weights are
     written.  Lists that were rescored need no models: they can be rescored once and reranked often.
     """
-    from moses_compat.engine.n_best_lists import NBestList, read_n_best
+    from moses_compat.engine.n_best import NBestList, read_n_best
     from moses_compat.files.streams import Output
     from moses_compat.jobs.rerank import (
         RerankWeights,

@@ -51,7 +51,7 @@ def command(
 
     A list that does not translate the source is refused: if its hypotheses are as likely beside other sentences.
     """
-    from moses_compat.engine.n_best_lists import read_n_best
+    from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output
     from moses_compat.jobs.rerank import featured_list
     from moses_compat.jobs.rescore import SourceText, load_columns

@@ -1,3 +1,7 @@
+""""""
+
+from __future__ import annotations
+
 import gzip
 
 import numpy as np
@@ -5,12 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.alignments import format_alignments, parse_alignments, read_alignments, write_alignments
+from moses_compat.corpora.alignments import (
+    format_alignments,
+    parse_alignments,
+    read_alignments,
+    read_priors,
+    write_alignments,
+)
 from phrasetool.errors import DataError, PhraseToolError
+from tests.commands import write
 from tests.listed_alignments import alignments_of
 
 position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
 lists = st.lists(st.lists(st.tuples(position, position), max_size=6), max_size=5)
+TEXT = "LEX\tHaus\thouse\t3\nLEX\t<NULL>\tthe\t0.5\nFERF\tHaus\t1\t2\nFERR\thouse\t2\t1\nHMMF\t-1\t4\nHMMR\t2\t1e2\n"
 
 
 @given(lists)
@@ -94,3 +106,30 @@ def test_files_appear_together(tmp_path):
     with pytest.raises(PhraseToolError):
         write_alignments([(str(tmp_path / "new"), both), (str(tmp_path / "no folder" / "f"), both)])
     assert not (tmp_path / "new").exists()
+
+
+def test_reads(tmp_path):
+    priors = read_priors(str(write(tmp_path / "priors.gz", TEXT.encode())))
+    assert priors.lexical == [("Haus", "house", 3), ("<NULL>", "the", 0.5)]
+    assert priors.fertilities == ([("Haus", 1, 2)], [("house", 2, 1)])
+    assert priors.jumps == ({-1: 4}, {2: 100})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "LEX\ta\t1",
+        "LEX\ta\tb\tx",
+        "LEX\ta\tb\tnan",
+        "LEX\ta\tb\t-1",
+        "FERF\ta\tb\t1",
+        "FERR\ta\t-1\t1",
+        "HMMF\t1.5\t1",
+        "X\t1\t2",
+    ],
+)  # fmt: skip
+def test_bad_lines(tmp_path, line):
+    path = write(tmp_path / "priors", f"{TEXT}{line}\nLEX\ta\tb\t1\n".encode())
+    with pytest.raises(DataError, match=r"priors:7: not a prior: expected LEX"):
+        read_priors(str(path))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from moses_compat.engine.arpa import write_arpa
 from moses_compat.engine.kenlm_files import is_kenlm_binary
-from moses_compat.engine.target_models import load_language_models, order_of
+from moses_compat.engine.language_models import load_language_models, order_of
 from moses_compat.files.streams import Output
 from phrasetool.errors import DataError
 from phrasetool.smt.language_model.several_models import LanguageModels

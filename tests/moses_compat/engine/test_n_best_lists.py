@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from moses_compat.engine.n_best_lists import described, read_n_best, with_features
+from moses_compat.engine.n_best import described, read_n_best, with_features
 from phrasetool.errors import DataError
 from tests.commands import write
 from tests.n_best_lists import read_n_best as read_slowly

@@ -24,9 +24,8 @@ from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.tuned_tables import TuningPlan, tuning_key, with_default_weights
 from moses_compat.experiments.workbench import Session, open_workbench
 from moses_compat.files.streams import Input
-from moses_compat.ini.tables import choose_table
+from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_table
-from moses_compat.measures.model_weights import weights_of
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.pruning.measures import OCCURRENCES, SIMILARITIES
 from phrasetool.watch import NOBODY

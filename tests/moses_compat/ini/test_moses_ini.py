@@ -1,15 +1,103 @@
-"""A moses.ini in memory: paths, sections and weights."""
+"""A moses.ini in memory: paths, sections and weights.
+
+Lines of a moses.ini: what changes, and that nothing else does.
+"""
+
+from __future__ import annotations
 
 import os
 import re
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from moses_compat.ini.lines import FeatureLine
-from moses_compat.ini.moses_ini import ENCODING, MosesIni
+from moses_compat.ini.moses_ini import (
+    ENCODING,
+    FeatureLine,
+    MosesIni,
+    bare,
+    like,
+    number_text,
+    with_arguments,
+    with_numbers,
+    with_words,
+)
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.errors import DataError
 from tests.commands import write
+
+
+def test_lines():
+    assert with_arguments("A name=x path=p\tb=c # path=q\r", {"path": "r", "new": "1"}) == (
+        "A name=x path=r\tb=c new=1 # path=q\r"
+    )
+    # The end of another key is not the key.
+    assert with_arguments("A source-path=p", {"path": "r"}) == "A source-path=p path=r"
+    assert with_words(" 0 0  0 4 t # t\r", {3: "6", 4: "long/path"}) == " 0 0  0 6 long/path # t\r"
+    assert with_numbers("A=  1.0\t2 #3", [1, 3, 4]) == "A=  1.0\t3 4 #3"
+    assert with_numbers(" 0.50 # x\r", [0.5], 0) == " 0.50 # x\r"
+    assert with_numbers("A= 1 2 3 # x", [1]) == "A= 1 # x"
+
+
+BLANKS = st.sampled_from([" ", "  ", "\t", " \t"])
+TOKEN = st.from_regex(r"[a-z0-9./=-]{1,6}", fullmatch=True)
+ENDS = st.sampled_from(["", " ", " # x=1 2", "# a=b", "\r", " \t# y\r"])
+APART = ENDS.filter(lambda end: end[:1] != "#")
+
+
+@given(
+    st.lists(st.tuples(BLANKS, TOKEN), min_size=1, max_size=6),
+    APART,
+    st.dictionaries(st.integers(0, 5), TOKEN),
+)
+def test_other_words_and_the_blanks_stay(parts, end, changed):
+    changed = {place: word for place, word in changed.items() if place < len(parts)}
+    line = "".join(blank + word for blank, word in parts) + end
+    expected = "".join(blank + changed.get(i, word) for i, (blank, word) in enumerate(parts)) + end
+    assert with_words(line, changed) == expected
+
+
+@given(
+    st.lists(st.tuples(BLANKS, st.sampled_from(["1", "0.50", "-.5e0", "+2", "1e-3"])), max_size=5), ENDS,
+    st.lists(st.sampled_from([1.0, 0.5, -0.5, 2.0, 0.001, 1 / 3]), max_size=6), st.booleans(),
+)  # fmt: skip
+def test_numbers_of_a_value_keep_their_spelling(parts, end, values, named):
+    head = "A=" if named else ""
+    line = head + "".join(blank + number for blank, number in parts) + end
+    found = with_numbers(line, values, int(named))
+    text = bare(found).removeprefix(head)
+    assert [float(word) for word in text.split()] == [float(f"{value:.9g}") for value in values]
+    for (_, old), new, value in zip(parts, text.split(), values, strict=False):
+        assert new == old if float(old) == value else new == number_text(value)
+    assert found.startswith(head)
+    assert found.endswith(end)
+
+
+@given(st.text(st.sampled_from("ab =#\t\r"), max_size=12))
+def test_what_a_line_says_without_its_comment(line):
+    assert bare(line) == line.partition("#")[0].strip(" \t\r")
+
+
+@given(st.dictionaries(st.sampled_from(["path", "name", "new", "num-features"]), TOKEN), ENDS)
+def test_arguments_are_changed_or_added(changed, end):
+    old = {"name": "x", "source-path": "p", "path": "q"}
+    line = "Kind" + "".join(f" {key}={value}" for key, value in old.items()) + end
+    found = with_arguments(line, changed)
+    assert dict(word.split("=", 1) for word in bare(found).split()[1:]) == {**old, **changed}
+    assert found.endswith(end)
+    assert with_arguments(found, changed) == found
+
+
+@given(st.floats(-1024, 1024, width=32))
+def test_weights_in_single_precision_come_back(value):
+    assert np.float32(float(number_text(value))) == np.float32(value)
+
+
+@pytest.mark.parametrize(("neighbour", "expected"), [("x", "new"), ("x\r", "new\r"), ("", "new"), ("\rx", "new")])
+def test_a_new_line_ends_as_the_one_beside_it(neighbour, expected):
+    assert like("new", neighbour) == expected
 
 
 def feature(name, line=1, **arguments):

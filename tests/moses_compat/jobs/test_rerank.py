@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from moses_compat.engine.n_best_lists import read_n_best
+from moses_compat.engine.n_best import read_n_best
 from moses_compat.jobs.rerank import (
     FeaturedList,
     RerankWeights,

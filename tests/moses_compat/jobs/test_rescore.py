@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_compat.engine.n_best_lists import read_n_best
+from moses_compat.engine.n_best import read_n_best
 from moses_compat.jobs.rescore import DirectedModel, NeuralColumns, SourceText, load_directed, named_values, own_share
 from phrasetool.errors import DataError, ModelError
 from tests.moses_compat.experiments.watching import Told

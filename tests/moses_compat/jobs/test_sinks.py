@@ -19,7 +19,7 @@ from moses_compat.jobs.sinks import (
 from moses_compat.lines.hashes import hash_pairs
 from moses_compat.lines.separators import line_offsets_of
 from moses_compat.measures.entry_reader import EntryReader
-from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
+from moses_compat.measures.saved_scores import SavedScores, ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.decision import Decision

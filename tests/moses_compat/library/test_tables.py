@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from moses_compat.library.tables import annotate, prune, read_table, table_blocks
+from moses_compat.library import annotate, prune, read_table, table_blocks
 from phrasetool.errors import DataError
 from tests import naive
 from tests.commands import read, run_inside, write

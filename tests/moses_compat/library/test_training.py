@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from moses_compat.library.training import train
+from moses_compat.library import train
 from phrasetool.errors import DataError, DeviceError, ModelError, PhraseToolError
 from phrasetool.models.saved_model import load_saved_model
 from phrasetool.watch import Watch

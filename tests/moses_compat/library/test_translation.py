@@ -3,7 +3,7 @@
 import pytest
 
 from moses_compat.engine.model import MosesModel
-from moses_compat.library.translation import decode, tune
+from moses_compat.library import decode, tune
 from phrasetool.errors import DataError
 from phrasetool.watch import Watch
 from tests.commands import run_inside, write

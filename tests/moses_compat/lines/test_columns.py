@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.lines.columns import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, gather, read_rows, write_rows
+from moses_compat.lines.columns import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, read_rows, write_rows
+from moses_compat.lines.separators import gather
 from tests import naive
 
 fields = st.sampled_from(

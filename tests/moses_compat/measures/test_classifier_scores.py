@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from moses_compat.measures import windowed_scores
-from moses_compat.measures.classifier_scores import ParallelScores
 from moses_compat.measures.model_fit import FitCheck
+from moses_compat.measures.text_model_scores import ParallelScores
 from phrasetool.errors import DataError
 from tests.commands import write
 from tests.moses_compat.measures.test_translator_scores import scores_of

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.ini.tables import choose_table
+from moses_compat.ini.tables import TableWeights, choose_table, weights_of
 from moses_compat.jobs.prune_ranking import sizes_by_threshold
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.lines.counts import LARGEST_COUNT, CountUse
 from moses_compat.measures.measure import ComposedEntries, FieldPlaces, MeasureRequest, measure_table
-from moses_compat.measures.model_weights import TableWeights, weights_of
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
@@ -41,7 +40,7 @@ from phrasetool.watch import NOBODY
 from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
-from tests.moses_compat.measures.test_model_weights import ini_of
+from tests.moses_compat.ini.test_table_weights import ini_of
 from tests.pairwise import in_turn
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 

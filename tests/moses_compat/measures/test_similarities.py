@@ -11,10 +11,9 @@ from moses_compat.jobs.prune import prune_table
 from moses_compat.jobs.sinks import SelectedLines
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.measures.entry_reader import EntryReader
-from moses_compat.measures.saved_similarities import ScoreWriter
+from moses_compat.measures.saved_scores import ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities, SimilarityReader
-from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.tables.blocks import LineMarks, TableScan
 from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.decision import Rule

@@ -7,7 +7,7 @@ import kenlm
 import pytest
 from hypothesis import given, settings
 
-from moses_compat.engine.target_models import load_language_models
+from moses_compat.engine.language_models import load_language_models
 from tests import naive_decoder as naive
 from tests.decoder_models import (
     TARGET,

@@ -1,37 +1,327 @@
-"""Keep the pairs of a bitext that are translations of each other: streamed, block by block."""
+"""Keep the pairs of a bitext that are translations of each other: streamed, block by block.
+
+A sample of the first pairs shows whether the classifier fits the bitext.  A bitext may be dirty: half of its pairs may
+be wrong, and still the model fits.  Measured with models of the right languages on 29,000 pairs of German and English,
+half of them exchanged: see the guide to filtering.  So only chance itself is refused, and words that are hardly known.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.bitexts.bitext_fit import check_bitext, take_sample, usual_lengths
-from moses_compat.jobs.bitexts.pair_blocks import PAIRS, SentencePairs, pair_blocks
-from moses_compat.jobs.bitexts.pair_decisions import PairCounts, PairDecisions, copies_in
+from moses_compat.jobs.mine import COPY, plain_words
 from moses_compat.measures.model_fit import FitCheck, emptied
-from moses_compat.measures.score_folders import finishing, parts_beside
+from moses_compat.measures.similarity_requests import finishing, parts_beside
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, PairScorer, PairScores
-from phrasetool.phrases import FloatArray
+from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
+from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run
+from phrasetool.sentences import sentence_lengths
+from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
 from phrasetool.watch import NOBODY, FileProgress, Watch
 
 if TYPE_CHECKING:
-    from moses_compat.measures.score_parts import ScoreParts
-    from phrasetool.pair_classifier.model import PairClassifierModel
+    from moses_compat.measures.saved_scores import ScoreParts
 
+# Pairs of a block.  What is said of a pair depends, in its last bits, on its block, so this is no option.
+PAIRS = 8192
+# Pairs of a sample, and how many of the first pairs it is drawn from; what memory holds before work begins.
+SAMPLE, LOOK_AHEAD = 2000, 1 << 16
+# By how much the AUC must be higher with the sides swapped, if they are to be called so: half as much as elsewhere.
+_BETTER = 0.07
+# Pairs whose lengths stand for those of all.
+_LENGTHS = 16
+# Why a pair goes, and what else is noted of it; the names stand in the files that are written.
+EMPTY, UNKNOWN, LOW, LONG = b"empty", b"unknown", b"probability", b"long"
+REASONS = (EMPTY, UNKNOWN, LOW, COPY)
 # Of the two files.
 Sample = tuple[list[bytes], list[bytes]]
+
+
+@dataclass(frozen=True)
+class SentencePairs:
+    """N pairs that follow each other.
+
+    Attributes:
+        first: number of the first one, from 0.
+        sources, targets: N lines each, with their line ends.
+        position: bytes of the source's file that were read by then.
+    """
+
+    first: int
+    sources: Sequence[bytes]
+    targets: Sequence[bytes]
+    position: int = 0
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @cached_property
+    def hashes(self) -> npt.NDArray[np.uint32]:
+        """A fingerprint of each pair, shape (N,)."""
+        both = zip(self.sources, self.targets, strict=True)
+        return np.array([zlib.crc32(target, zlib.crc32(source)) for source, target in both], np.uint32)
+
+    @cached_property
+    def written(self) -> tuple[list[bytes], list[bytes]]:
+        """Both sides without line ends, tabs as spaces: tabs separate the fields of what is written."""
+        sources, targets = (tabs_as_spaces(b"".join(side)) for side in (self.sources, self.targets))
+        return sources, targets
+
+
+def pair_blocks(
+    source: Input, target: Input, progress: Callable[[int, int], None] = lambda position, pairs: None
+) -> Iterator[SentencePairs]:
+    """Read both sides in step.
+
+    Args:
+        source, target: at their beginning.
+        progress: called with the bytes of the source consumed and the pairs read.
+
+    Raises:
+        DataError: a file cannot be read, or one has more lines than the other; known when the shorter one ends.
+    """
+    lines = _lines(source), _lines(target)
+    first = 0
+    while True:
+        sources, targets = (list(itertools.islice(side, PAIRS)) for side in lines)
+        if len(sources) != len(targets):
+            counts = [
+                first + len(part) + sum(1 for _ in side) for part, side in zip((sources, targets), lines, strict=True)
+            ]
+            check_line_counts(source.name, counts[0], target.name, counts[1])
+        if not sources:
+            return
+        yield SentencePairs(first, sources, targets, source.position())
+        first += len(sources)
+        progress(source.position(), first)
+
+
+def _lines(file: Input) -> Iterator[bytes]:
+    for block in file.whole_lines():
+        yield from lines_with_ends(block)
+
+
+def take_sample(
+    blocks: Iterator[SentencePairs], seed: int = 1
+) -> tuple[tuple[list[bytes], list[bytes]], list[SentencePairs]]:
+    """Some of the first pairs, both sides with a word; and the blocks that were read for it.
+
+    Args:
+        blocks: of a bitext, from its beginning.
+        seed: of what is drawn.
+    """
+    taken: list[SentencePairs] = []
+    size = 0
+    while size < LOOK_AHEAD and (block := next(blocks, None)) is not None:
+        taken.append(block)
+        size += len(block)
+    sides = [[line for block in taken for line in block.written[which]] for which in range(2)]
+    good = [row for row, pair in enumerate(zip(*sides, strict=True)) if all(pair)]
+    rows = np.sort(np.random.default_rng(seed).permutation(np.array(good, np.int64))[:SAMPLE]).tolist()
+    return ([sides[0][row] for row in rows], [sides[1][row] for row in rows]), taken
+
+
+def check_bitext(
+    name: str, model: PairClassifierModel, sample: tuple[list[bytes], list[bytes]], check: FitCheck
+) -> None:
+    """Tell how well a classifier fits a bitext.
+
+    Args:
+        name: of the bitext, as messages call it.
+        model: of the folder that the check names.
+        sample: see `take_sample`.
+        check: tells, and refuses.
+
+    Raises:
+        DataError: it does not fit, and nothing is forced.
+    """
+    check.judge(name, fit_of_pairs(model, *sample), lambda: fit_of_pairs(model, *sample, swapped=True), _BETTER)
+
+
+def usual_lengths(sample: tuple[list[bytes], list[bytes]]) -> tuple[Int64Array, Int64Array]:
+    """Words of the sources and the targets of some pairs, from short ones to long ones; shape (L,), L at most 16."""
+    sources, targets = (sentence_lengths(side) for side in sample)
+    order = np.lexsort((targets, sources))
+    places = order[np.linspace(0, max(len(order) - 1, 0), min(_LENGTHS, len(order))).astype(np.int64)]
+    return sources[places], targets[places]
+
+
+@dataclass
+class PairCounts:
+    """What a run did.
+
+    Attributes:
+        pairs: all of them.
+        kept: of them.
+        reasons: why others went, by name; a pair that goes for several counts for each.
+        copies: pairs of two equal sentences.
+        over_long: pairs of which a side has more words than are read.
+        certainty: sum of the scores of those kept.
+    """
+
+    pairs: int = 0
+    kept: int = 0
+    certainty: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+    copies: int = 0
+    over_long: int = 0
+
+    def add(self, other: PairCounts) -> None:
+        """Add those of the block that follows."""
+        self.pairs += other.pairs
+        self.kept += other.kept
+        self.certainty += other.certainty
+        self.reasons.update(other.reasons)
+        self.copies += other.copies
+        self.over_long += other.over_long
+
+    def as_dict(self) -> dict[str, Any]:
+        """For statistics."""
+        return {
+            "pairs": self.pairs, "kept": self.kept, "rejected": self.pairs - self.kept,
+            "reasons": {reason.decode(): self.reasons[reason.decode()] for reason in REASONS},
+            "copies": self.copies, "over_long": self.over_long,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PairDecisions:
+    """What becomes of the N pairs of a block.
+
+    Attributes:
+        block: the pairs.
+        judged: what was said of them.
+        keep: bool, shape (N,).
+        notes: of each, why it goes, or what else is noted.
+    """
+
+    block: SentencePairs
+    judged: PairScores
+    keep: Mask
+    notes: Sequence[tuple[bytes, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        block: SentencePairs,
+        judged: PairScores,
+        threshold: float,
+        drop_copies: bool,
+        longest: int | None,
+        too_many: Int64Array | None = None,
+    ) -> PairDecisions:
+        """Decide.
+
+        Args:
+            block, judged: the pairs and what is said of them.
+            threshold: the least score of a pair that stays.
+            drop_copies: pairs of two equal sentences go.
+            longest: words of a sentence that are read.
+            too_many: rows of pairs that reach the threshold and go all the same, as a share of the pairs wants it.
+        """
+        below = np.isnan(judged.scores) | (judged.scores < np.float32(threshold))
+        if too_many is not None:
+            below[too_many] = True
+        low = below.tolist()
+        silent = np.isnan(judged.scores).tolist()
+        keep, notes = np.ones(len(block), np.bool_), []
+        words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
+        over_long = (words > (longest or 0)).tolist()
+        for row, (source, target) in enumerate(zip(*block.written, strict=True)):
+            found: list[bytes] = []
+            if not source or not target:
+                found.append(EMPTY)
+            elif silent[row]:
+                found.append(UNKNOWN)
+            elif low[row]:
+                found.append(LOW)
+            keep[row] = not found
+            if source and _same(source, target):
+                found.append(COPY)
+                keep[row] &= not drop_copies
+            if over_long[row]:
+                found.append(LONG)
+            notes.append(tuple(found))
+        return cls(block, judged, keep, notes)
+
+    @property
+    def counts(self) -> PairCounts:
+        """Of the block."""
+        gone = zip(self.keep.tolist(), self.notes, strict=True)
+        reasons = Counter(note.decode() for keep, notes in gone if not keep for note in notes if note in REASONS)
+        copies, over_long = (sum(name in notes for notes in self.notes) for name in (COPY, LONG))
+        certainty = float(self.judged.scores[self.keep].sum(dtype=np.float64))
+        return PairCounts(len(self.block), int(self.keep.sum()), certainty, reasons, copies, over_long)
+
+    def kept_lines(self) -> tuple[bytes, bytes]:
+        """What stays of both sides, as it was."""
+        rows = np.flatnonzero(self.keep).tolist()
+        return b"".join(self.block.sources[row] for row in rows), b"".join(self.block.targets[row] for row in rows)
+
+    def score_lines(self) -> bytes:
+        """A line a pair: score, `kept` or `rejected`, notes, source and target; and the score without length."""
+        sources, targets = self.block.written
+        blind = (
+            [b""] * len(sources) if self.judged.blind is None else [b"\t" + x for x in _score_texts(self.judged.blind)]
+        )
+        rows = zip(
+            _score_texts(self.judged.scores), self.keep.tolist(), self.notes, sources, targets, blind, strict=True
+        )
+        return b"".join(
+            b"%b\t%b\t%b\t%b\t%b%b\n" % (score, b"kept" if keep else b"rejected", _noted(notes), source, target, more)
+            for score, keep, notes, source, target, more in rows
+        )
+
+    def rejected_lines(self) -> bytes:
+        """A line for each pair that goes: reasons, score, number of the line, source and target."""
+        return b"".join(self._rejected(_score_texts(self.judged.scores)))
+
+    def _rejected(self, scores: Sequence[bytes]) -> Iterator[bytes]:
+        sources, targets = self.block.written
+        for row in np.flatnonzero(~self.keep).tolist():
+            line = self.block.first + row + 1
+            yield b"%b\t%b\t%d\t%b\t%b\n" % (_noted(self.notes[row]), scores[row], line, sources[row], targets[row])
+
+
+def copies_in(block: SentencePairs) -> Mask:
+    """Which pairs of a block are two equal sentences: bool, shape (N,)."""
+    sides = zip(*block.written, strict=True)
+    return np.array([bool(source) and _same(source, target) for source, target in sides], np.bool_)
+
+
+def _score_texts(scores: np.ndarray[Any, np.dtype[np.float32]]) -> list[bytes]:
+    """With six decimals; 0 where nothing is said."""
+    return [b"%.6f" % (score + 0.0) for score in np.nan_to_num(scores).tolist()]
+
+
+def _noted(notes: Sequence[bytes]) -> bytes:
+    return b",".join(notes) or b"-"
+
+
+def _same(source: bytes, target: bytes) -> bool:
+    if source == target:
+        return True
+    # Escapes are the one way in which equal words can differ in bytes.
+    return (b"&" in source or b"&" in target or b"  " in source or b"  " in target) and plain_words(
+        source
+    ) == plain_words(target)
 
 
 @dataclass(frozen=True)
@@ -275,7 +565,7 @@ class _Work:
         In order, so that nothing is added to the parts of another bitext before they are refused.
         """
         if self._parts and new:
-            self._parts.write(*self._key(block), _numbers(judged))
+            self._parts.write(*self._key(block), _joined_scores(judged))
 
     def _keep(self, done: _Done, report: FilterReport) -> None:
         """Write what came of a block, behind those before it."""
@@ -296,18 +586,18 @@ class _Work:
 def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
     if folder is None:
         return None
-    from moses_compat.measures.score_parts import ScoreParts
+    from moses_compat.measures.saved_scores import ScoreParts
 
     return ScoreParts(folder, f"{judge.signature}|pairs:{PAIRS}", "bitext")
 
 
-def _numbers(judged: PairScores) -> FloatArray:
+def _joined_scores(judged: PairScores) -> FloatArray:
     """All scores of a block, those without length behind the others."""
     return judged.scores if judged.blind is None else np.concatenate([judged.scores, judged.blind])
 
 
 def _judgements(found: FloatArray, columns: int) -> PairScores:
-    """What `_numbers` gave."""
+    """What `_joined_scores` gave."""
     parts = found.reshape(columns, -1)
     return PairScores(parts[0], parts[1] if columns > 1 else None)
 

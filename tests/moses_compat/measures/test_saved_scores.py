@@ -1,3 +1,7 @@
+""""""
+
+from __future__ import annotations
+
 import os
 from itertools import pairwise
 
@@ -6,12 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from moses_compat.measures.saved_similarities import SavedScores, ScoreWriter
-from moses_compat.tables.line_marks import LineMarks
+from moses_compat.measures.saved_scores import SavedScores, ScoreParts, ScoreWriter, remove_parts
+from moses_compat.measures.similarity_requests import finishing, parts_beside
+from moses_compat.tables.blocks import LineMarks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrase_encoder.scoring import Scores
 from tests.tables import TABLES
+
+HASHES = np.array([5, 7, 9], np.uint32)
+SCORES = np.array([-1.5, np.nan, -7], np.float32)
 
 
 def rows(count, seed=0):
@@ -230,3 +238,64 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path, monkeypatch
     with pytest.raises(PhraseToolError, match="cannot write: the disk is full"):
         ScoreWriter(str(tmp_path / "s"), "model")
     assert not os.listdir(tmp_path)
+
+
+def test_what_was_written_is_read(tmp_path):
+    parts = ScoreParts(str(tmp_path / "p"), "a")
+    assert parts.read(3, HASHES) is None
+    parts.write(3, HASHES, SCORES)
+    assert np.array_equal(parts.read(3, HASHES), SCORES, equal_nan=True)
+    assert parts.read(2, HASHES) is None
+    remove_parts([str(tmp_path / "p")])
+    assert not (tmp_path / "p").exists()
+
+
+def test_parts_of_others_are_refused(tmp_path):
+    folder = str(tmp_path / "p")
+    ScoreParts(folder, "a").write(0, HASHES, SCORES)
+    with pytest.raises(DataError, match=r"p: holds scores of another table; delete the folder"):
+        ScoreParts(folder, "a").read(0, HASHES + np.uint32(1))
+    with pytest.raises(DataError, match="another table"):
+        ScoreParts(folder, "a").read(0, HASHES[:2])
+    with pytest.raises(DataError, match="another model"):
+        ScoreParts(folder, "b").read(0, HASHES)
+    (tmp_path / "p" / "part-000000.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="damaged"):
+        ScoreParts(folder, "a").read(0, HASHES)
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_is_there(tmp_path, monkeypatch):
+    parts = ScoreParts(str(tmp_path / "p"), "a")
+    parts.write(0, HASHES, SCORES)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(PhraseToolError, match="p: cannot write: the disk is full"):
+        parts.write(1, HASHES, SCORES)
+    assert os.listdir(tmp_path / "p") == ["part-000000.parquet"]
+
+
+def test_a_folder_with_other_things_stays(tmp_path):
+    (tmp_path / "mine").write_text("x")
+    remove_parts([str(tmp_path)])
+    assert (tmp_path / "mine").exists()
+
+
+def test_where_parts_are(tmp_path):
+    assert parts_beside(str(tmp_path / "out"), 2) == str(tmp_path / "out") + ".scores-2"
+    assert parts_beside("-", 1) is None
+    assert parts_beside(os.devnull, 1) is None
+
+
+def test_parts_stay_where_work_fails(tmp_path):
+    folder = tmp_path / "o.scores-1"
+    folder.mkdir()
+    (folder / "part-000000.parquet").write_bytes(b"")
+    with pytest.raises(KeyError), finishing([None, str(folder)]):
+        raise KeyError
+    assert folder.exists()
+    with finishing([None, str(folder), str(tmp_path / "none")]):
+        assert folder.exists()
+    assert not folder.exists()

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.ini.tables import choose_table
-from moses_compat.measures.model_weights import TableWeights, weights_of
+from moses_compat.ini.tables import TableWeights, choose_table, weights_of
 from phrasetool.errors import DataError
 from tests.commands import write
 from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.paths import STANDARD, is_pipe
 from moses_compat.files.streams import Input
-from moses_compat.jobs.bitexts.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext
-from moses_compat.jobs.bitexts.pair_blocks import pair_blocks
+from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext, pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
 from phrasetool.training.run import TrainingRun

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input, Output
+from moses_compat.jobs.remove_orphans import remove_orphans, table_pairs
 from moses_compat.tables.blocks import TableScan
-from moses_compat.tables.orphans import remove_orphans, table_pairs
 from phrasetool.errors import DataError
 from tests import naive, naive_reordering
 from tests.commands import read, write

@@ -1,1 +1,0 @@
-"""Bitexts that are judged pair by pair while they stream through."""

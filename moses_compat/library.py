@@ -1,0 +1,505 @@
+"""Functions of `import phrasetool` that read and write Moses' files: tables, training pairs, models of a moses.ini."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moses_compat.corpora.texts import surface_words
+from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
+from moses_compat.engine.development_check import DevelopmentCheck, check_language_models, tell_coverage
+from moses_compat.engine.model import MosesModel
+from moses_compat.files.streams import Input, Output
+from moses_compat.ini.moses_ini import ENCODING
+from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_beside
+from moses_compat.jobs.annotate import annotate as annotate_files
+from moses_compat.jobs.prune import prune as prune_files
+from moses_compat.jobs.prune_request import PruneRequest
+from moses_compat.jobs.remove_orphans import OrphanCounts
+from moses_compat.jobs.sinks import Decisions
+from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
+from moses_compat.lines.counts import CountTally
+from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
+from phrasetool.disk.scratch import scratch_folder
+from phrasetool.errors import DataError
+from phrasetool.library.models import PhraseModel
+from phrasetool.nn.device import one_torch_thread
+from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.thresholds import Threshold
+from phrasetool.watch import NOBODY, Watch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from phrasetool.training.data import PhrasePairs
+
+StrPath = str | os.PathLike[str]
+# Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
+_OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
+# Options of `prune` that are fields of `TableScan`.
+_SCAN_OPTIONS = ("threads", "block_bytes", "on_error", "allow_empty", "force", "max_line", "runner")
+# Columns of a table in Parquet that are for writing it back to the byte.
+_FOR_WRITING = ("extra", "scores_text", "counts_text", "tail", "raw")
+# A source phrase and a target phrase, and perhaps how often they were used.
+Pair = tuple[str, str] | tuple[str, str, float]
+
+
+def _text_path(path: StrPath | None) -> str | None:
+    """A path as text, if there is one."""
+    return None if path is None else os.fspath(path)
+
+
+def _text_paths(pair: tuple[StrPath, StrPath] | None) -> tuple[str, str] | None:
+    """Two of them."""
+    return None if pair is None else (os.fspath(pair[0]), os.fspath(pair[1]))
+
+
+def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
+    """A phrase table as one frame.
+
+    Args:
+        path: a Moses phrase table in text form, gzip or not.
+        threads: worker threads.
+
+    Returns:
+        A row a line: `source`, `target`; `score_1` and so on, float32; `alignment`, `sparse`, `properties`, text;
+        `count_target`, `count_source`, `count_joint`, float64.  Missing where a line ends before, or is no entry.
+
+    Raises:
+        DataError: the file is damaged or no table in text form.
+
+    Examples:
+        >>> table = read_table(demo_table)
+        >>> bool(table.score_3.between(0, 1).all())
+        True
+    """
+    import pandas as pd
+
+    return pd.concat(list(table_blocks(path, threads=threads)), ignore_index=True)
+
+
+def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int = 1) -> Iterator[pd.DataFrame]:
+    """A phrase table as frames of whole source groups, in order, for tables that do not fit into memory.
+
+    Args:
+        path, threads: see `read_table`.
+        block_bytes: about how much text makes a frame.
+
+    Yields:
+        Frames as `read_table` returns; their index is the number of the line, from 0.  One empty frame for a table
+        without lines.
+
+    Raises:
+        DataError: the file is damaged or no table in text form.
+
+    Examples:
+        >>> sum(len(block) for block in table_blocks(demo_table)) == len(read_table(demo_table))
+        True
+    """
+    from moses_compat.tables.parquet import TableBatches
+
+    with Input(os.fspath(path)) as source:
+        batches = TableBatches(source, block_bytes)
+        columns = [name for name in batches.schema.names if name not in _FOR_WRITING]
+        empty = True
+        for raw, batch, _ in batches.read(threads):
+            frame: pd.DataFrame = batch.select(columns).to_pandas()
+            frame.index = frame.index + raw.first_entry
+            empty = False
+            yield frame
+        if empty:
+            yield batches.schema.empty_table().select(columns).to_pandas()
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What `prune` did.
+
+    Attributes:
+        statistics: counts.
+        signature: one line that says how it was done.
+        entries: a row a line of the table, in its order: `keep`, `fails` (by what it deserves, it goes) and
+            `protected` (it stays all the same), bool; where it was found out, what each criterion says of the entry,
+            and the similarities.
+        reordering: what happened to the reordering table, if there was one.
+    """
+
+    statistics: PruneStatistics
+    signature: str
+    entries: pd.DataFrame
+    reordering: OrphanCounts | None = None
+
+
+def prune(
+    table: StrPath,
+    output: StrPath,
+    *,
+    threshold: float | str | None = None,
+    target_size: float | None = None,
+    max_bleu_loss: float | None = None,
+    model: StrPath | None = None,
+    moses_ini: StrPath | None = None,
+    corpus: tuple[StrPath, StrPath] | None = None,
+    forced_pairs: StrPath | None = None,
+    reordering_table: StrPath | None = None,
+    reordering_out: StrPath | None = None,
+    dev: tuple[StrPath, StrPath] | None = None,
+    watch: Watch = NOBODY,
+    **options: Any,
+) -> Pruned:
+    """Write a phrase table without the entries that are no translations, or that can be missed.
+
+    The same as `phrasetool prune`, whose options these are; see its manual for what they mean.
+
+    Args:
+        table: a Moses phrase table in text form, gzip or not.
+        output: where to write; gzip if its name ends so.
+        threshold, target_size, max_bleu_loss: what goes; one of them, unless the method has thresholds of its own.
+        model: folder of a model, for similarities.
+        moses_ini: the model of the table: its weights, for criteria that need them.
+        corpus: the two sides of the bitext that the table was made from.
+        forced_pairs: what leave-one-out forced decoding wrote.
+        reordering_table, reordering_out: a table to keep in step, and where to write it.
+        dev: the two sides of a development set, for `max_bleu_loss`.
+        watch: follows the work; nobody by default.
+        options: any other field of `PruneRequest` or `TableScan`: `method`, `combine`, `keep_top`, `protect`,
+            `threads`, `force`, ...
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
+            not fit the table.
+        PhraseToolError: a file cannot be written, or the wanted size cannot be had.
+        UnusableRequest: a ValueError; options do not go together, or the method lacks one.
+        TypeError: there is no such option.
+
+    Examples:
+        >>> done = prune(demo_table, "small.gz", model=demo_model, threshold=0.3, protect="words")
+        >>> done.statistics.kept == int(done.entries.keep.sum()) == len(read_table("small.gz"))
+        True
+    """
+    import pandas as pd
+
+    if wrong := sorted(set(options) & _OTHERWISE):
+        raise TypeError(f"prune() has no option {wrong[0]!r}")
+    given: dict[str, Any] = {
+        "ini": _text_path(moses_ini), "forced_pairs": _text_path(forced_pairs),
+        "corpora": _text_paths(corpus), "dev": _text_paths(dev),
+        "reordering_table": _text_path(reordering_table), "reordering_out": _text_path(reordering_out),
+    }  # fmt: skip
+    if model is not None:
+        given["model_folder"] = _text_path(model)
+    if threshold is not None:
+        given["threshold"] = Threshold(str(threshold))
+    scan = TableScan(**{name: options.pop(name) for name in _SCAN_OPTIONS if name in options})
+    request = PruneRequest(
+        os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
+        **given, **options,
+    )  # fmt: skip
+    decisions = Decisions()
+    result = prune_files(request, watch, [decisions])
+    return Pruned(result.statistics, result.signature, pd.DataFrame(decisions.joined()), result.orphans)
+
+
+def annotate(
+    table: StrPath,
+    output: StrPath,
+    models: Sequence[StrPath] = (),
+    *,
+    forced_pairs: StrPath | None = None,
+    smoothing: str | None = None,
+    scale: str = "exp",
+    reading: str = "normalised",
+    moses_ini: StrPath | None = None,
+    moses_ini_out: StrPath | None = None,
+    weight: float = 0.0,
+    encoder: EncoderRequest | None = None,
+    threads: int = 1,
+    on_error: str = "fail",
+    allow_empty: bool = False,
+    force: bool = False,
+    watch: Watch = NOBODY,
+) -> AnnotateCounts:
+    """Write a phrase table with more score columns; see `phrasetool annotate`.
+
+    Args:
+        table: a Moses phrase table in text form, gzip or not.
+        output: where to write; gzip if its name ends so.
+        models: folders of models: two columns of similarities each, one of a translator.
+        forced_pairs: what leave-one-out forced decoding wrote: two columns of probabilities.
+        smoothing: `kneser-ney` or `good-turing`: two columns of smoothed probabilities.
+        scale: how a similarity s is written: `exp`, exp(s - 1); `probability`, (1 + s) / 2; `raw`; or
+            `softmax`, exp(s) / sum of exp(s') over all entries of the source.
+        reading: how a translator scores an entry, `normalised` or `density`.
+        moses_ini, moses_ini_out: the moses.ini of the table, and where to write the one of the annotated table.
+        weight: of each new column, in that ini.
+        encoder: a sentence encoder from elsewhere: two columns behind those of the models.
+        threads: worker threads.
+        on_error: `fail`, `skip` or `keep`, for lines that are no entries.
+        allow_empty: whether the table may be empty.
+        force: go on, with a warning to `watch`, where a check says that the table makes no sense, that a model does not
+            fit it, or annotated it before.
+        watch: follows the work; nobody by default.
+
+    Returns:
+        Counts: entries, those without an opinion, those that forced decoding used; and how the models fit.
+
+    Raises:
+        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
+            fit the table or annotated it before.
+        ValueError: there is nothing to append, or only one of the two inis was given.
+
+    Examples:
+        >>> annotate(demo_table, "annotated.gz", [demo_model], smoothing="kneser-ney").scores
+        4
+        >>> [name for name in read_table("annotated.gz") if name.startswith("score_")][-1]
+        'score_8'
+    """
+    if (moses_ini is None) != (moses_ini_out is None):
+        raise ValueError("an ini to read and one to write need each other")
+    edit = None
+    if moses_ini is not None and moses_ini_out is not None:
+        there = ini_beside(os.fspath(table), os.fspath(moses_ini))
+        edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
+    request = AnnotateRequest(
+        os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
+        _text_path(forced_pairs), smoothing, scale, edit,
+        TableScan(on_error, threads, allow_empty=allow_empty, force=force), reading, encoder,
+    )  # fmt: skip
+    return annotate_files(request, watch)
+
+
+def train(
+    pairs: StrPath | Iterable[Pair],
+    folder: StrPath,
+    *,
+    loss: str = "in-batch",
+    encoder: str = "rae",
+    max_length: int = 7,
+    min_count: float = 0,
+    device: str = "cpu",
+    resume: bool = False,
+    overwrite: bool = False,
+    force: bool = False,
+    watch: Watch = NOBODY,
+    **settings: Any,
+) -> PhraseModel:
+    """Train a model of phrase pairs and save it, as `phrasetool train` does.
+
+    Args:
+        pairs: a file of `source ||| target[ ||| count]`, or any phrase table; or the pairs themselves, words between
+            spaces.
+        folder: where to save the model.
+        loss, encoder: what is minimised, and what makes vectors of phrases; see the manual.
+        max_length: pairs with a longer side, in words, are left out.
+        min_count: so are pairs that were used less often.
+        device: `cpu`, `cuda` or `auto`.
+        resume: go on with an interrupted run in `folder`.
+        overwrite: replace a finished model, or an unfinished training, in `folder`.
+        force: go on, with a warning to who watches, although a check says that the pairs make no sense.
+        watch: follows the work; nobody by default.
+        settings: any other setting of training: `dimension`, `iterations`, `seed`, ...; see `TrainingSettings`.
+
+    Returns:
+        The model, which is saved.
+
+    Raises:
+        DataError: the file is damaged, or no pair is left.
+        ModelError: there is a finished model or an unfinished training in `folder`, or no checkpoint to resume from, or
+            one of other settings.
+        ValueError: a setting is out of range; or a pair is none, or has a line feed or `|||` in it.
+        DeviceError: there is no such device.
+        PhraseToolError: the folder cannot be written; training diverged; or the pairs are very few, or most have two
+            equal sides.
+
+    Examples:
+        >>> pairs = [(f"第 {number} 章", f"chapter {number}") for number in range(1, 31)]
+        >>> model = train(pairs, "tiny-model", dimension=8, iterations=2, vectors="random")
+        >>> model.dimension
+        8
+    """
+    from phrasetool.nn.device import choose_device
+    from phrasetool.phrase_encoder.settings import TrainingSettings
+    from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
+    from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
+    from phrasetool.training.checks import doubting
+    from phrasetool.training.data import check_pairs
+    from phrasetool.training.run import TrainingRun, check_model_folder
+
+    chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
+    check_model_folder(folder, resume=resume, overwrite=overwrite)
+    choose_device(device)
+    data = _read(pairs, max_length, min_count, watch)
+    check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))
+    data, starts = with_known_words(data, chosen, (Start(), Start()))
+    if "batch_size" not in settings:
+        chosen = chosen.with_batches_for(len(data))
+    # Both languages are trained side by side; within a language one thread is fastest at these sizes.
+    with one_torch_thread():
+        choice = choose_training_device(device, data, chosen)
+        if choice.message:
+            watch.say(choice.message)
+        passes = chosen.pretrain_iterations + chosen.iterations
+        with watch.items("train", passes * len(data), "pair") as tick:
+            run = TrainingRun(Path(folder), choice.device, resume, overwrite, tick=tick)
+            trained = train_model(data, chosen, lambda: start_parameters(data, chosen, starts), run)
+    return PhraseModel(trained)
+
+
+def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, watch: Watch) -> PhrasePairs:
+    if isinstance(pairs, str | os.PathLike):
+        with Input(os.fspath(pairs)) as source, watch.file("read pairs", source.size()) as progress:
+
+            def counted(tally: CountTally) -> None:
+                for sentence in tally.sentences(UNCOUNTED):
+                    watch.say(f"{source.name}: {sentence}")
+
+            return read_training_pairs(
+                source, max_length=max_length, min_count=min_count, progress=progress, counted=counted
+            )
+    with scratch_folder(None, "phrasetool-") as scratch:
+        path = Path(scratch, "pairs")
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for pair in pairs:
+                if len(pair) not in (2, 3):
+                    raise ValueError(f"a pair is a source, a target and perhaps a count, not {pair}")
+                if any("|||" in phrase or "\n" in phrase for phrase in pair[:2]):
+                    raise ValueError(f"a phrase with a line feed or ||| in it: {pair[:2]}")
+                file.write(" ||| ".join(map(str, pair)) + "\n")
+        try:
+            return _read(path, max_length, min_count, watch)
+        except DataError as error:
+            # The file is no business of who gave pairs.
+            raise DataError("the pairs", str(error).removeprefix(f"{path}: ")) from error
+
+
+def _model(
+    moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None, printed: bool = False
+) -> MosesModel:
+    model = MosesModel.read(os.fspath(moses_ini), _text_path(table), printed=printed)
+    return model.searching(**(search or {}))
+
+
+def decode(
+    sentences: Iterable[str],
+    moses_ini: StrPath,
+    *,
+    table: StrPath | None = None,
+    search: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    force: bool = False,
+    watch: Watch = NOBODY,
+) -> list[str]:
+    """Translate sentences with a phrase-based model, as `phrasetool decode` does.
+
+    Args:
+        sentences: tokenised, words between spaces.
+        moses_ini: the model.
+        table: this phrase table instead of the one that the ini names.
+        search: other options of the search than the ini's; fields of `SearchOptions` such as `algorithm="cube"`.
+        threads: worker threads.
+        force: go on, with a warning, although the text or the language model seems to be of another language.
+        watch: follows the work; nobody by default.
+
+    Returns:
+        The best translation of each sentence.
+
+    Raises:
+        DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
+        PhraseToolError: less than 30 % of the tokens are in the table, or the language model knows few of its words.
+        ValueError: a sentence has a line feed in it.
+
+    Examples:
+        >>> decode(["经济 发展"], demo_ini)[0].split() != []
+        True
+    """
+    if isinstance(sentences, str):
+        raise TypeError("expected several sentences, found one string")
+    lines = list(sentences)
+    if any("\n" in line for line in lines):
+        raise ValueError("a sentence has a line feed in it")
+    model = _model(moses_ini, table, search, printed=True)
+    with watch.reading(model.tables) as progress:
+        text = surface_words("".join(f"{line}\n" for line in lines).encode())
+        translator, source = model.load(text, threads, progress)
+    model.tell_paths(watch)
+    tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
+    check_language_models(model, translator.language_model, translator.table, watch, force)
+    found = []
+    with watch.items("translate", len(lines), "sentence") as tick:
+        for translation in translator.translate_all(source.sentences, model.search, threads=threads):
+            found.append(model.printing.line(translator, translation)[:-1].decode(errors="replace"))
+            tick(1)
+    return found
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` found.
+
+    Attributes:
+        bleu: of the development set, in the last step that was better than all before, in percent.
+        weights: feature -> numbers, as in the ini.
+        steps: BLEU of every run of the decoder.
+    """
+
+    bleu: float
+    weights: Mapping[str, Sequence[float]]
+    steps: Sequence[float]
+
+
+def tune(
+    moses_ini: StrPath,
+    source: StrPath,
+    references: Sequence[StrPath],
+    output: StrPath,
+    *,
+    table: StrPath | None = None,
+    search: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    force: bool = False,
+    watch: Watch = NOBODY,
+    **options: Any,
+) -> Tuned:
+    """Tune the weights of a model on a development set, as `phrasetool tune` does, and write its moses.ini.
+
+    Args:
+        moses_ini: the model.
+        source: the development set, a tokenised sentence a line.
+        references: files of its translations.
+        output: the ini with the weights that were found.
+        table, search, threads, watch: see `decode`.
+        force: go on, with a warning, although the development set seems to have nothing to do with the model.
+        options: fields of `TuningOptions`: `algorithm`, `iterations`, `seed`, ...
+
+    Raises:
+        DataError: a file cannot be read, or the texts are of different lengths.
+        PhraseToolError: the ini cannot be written; or the development set makes no sense, see `DevelopmentCheck`.
+
+    Examples:
+        >>> found = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
+        >>> found.bleu == max(found.steps)
+        True
+    """
+    files = [os.fspath(path) for path in references]
+    wanted = TuningOptions(**options)
+    model = _model(moses_ini, table, search)
+    text, truth = read_development_set(os.fspath(source), files)
+    development = DevelopmentCheck(model, os.fspath(source), files, force, watch)
+    development.texts(text, truth)
+    with watch.reading(model.tables) as progress:
+        translator, loaded = model.load(text, threads, progress)
+    model.tell_paths(watch)
+    check = checked_start(development, translator, loaded, text, truth)
+    steps: list[float] = []
+    result, weights = tune_model(
+        model, translator, loaded, truth, wanted, threads, check=check, watch=watch,
+        report=lambda run, weights: steps.append(run.bleu),
+    )  # fmt: skip
+    with Output(os.fspath(output)) as out:
+        ini = tuned_ini(model, result, weights, wanted, files, os.fspath(output))
+        out.write_text(ini.encode(*ENCODING))
+    return Tuned(result.best.bleu, weights, steps)
