@@ -73,7 +73,8 @@ class Decoders:
             more = ["--n-best-list", str(best), "1"] if best else []
             # A start is read on as many threads as there are.
             threads = ["--threads", "1"] if count > 1 else []
-            limits = ["--search", search, "--stack", size, "--pop-limit", pops, *threads]
+            limit = ["--pop-limit", pops] if search == "cube" else []
+            limits = ["--search", search, "--stack", size, *limit, *threads]
             return [COMMAND, "decode", "--moses-ini", ini, str(text), *limits, *more, "-o", "/dev/null", "-q"]
         more = ["-n-best-list", str(best), "1"] if best else []
         number = str(int(search == "cube"))
