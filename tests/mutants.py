@@ -124,8 +124,8 @@ MUTANTS = [
     Mutant(
         "extraction: counts of a pair are replaced, not added",
         "phrasetool/smt/extraction/counted_rows.py",
-        "store[found, c] += row[c]",
-        "store[found, c] = row[c]",
+        "store[candidate, c] += row[c]",
+        "store[candidate, c] = row[c]",
         ("tests/phrasetool/smt/extraction/test_counted_rows.py::test_agrees_with_naive",),
     ),
     Mutant(
