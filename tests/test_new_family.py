@@ -78,9 +78,19 @@ class DiceModel(SavedModel):
         return {"mean score": float(np.nanmean(self.score_pairs(*texts)))}
 
 
+@dataclass(frozen=True)
+class DiceReport:
+    """What the log says of an epoch."""
+
+    epoch: int
+    seen_lines: int
+    error: float
+
+
 def train_dice(texts, settings, run):
     """Learn from the lines of two texts."""
     run.check()
+    run.on_report(DiceReport(1, len(texts[0]), 0.25))
     words = [Counter(word for line in text for word in line.split(b" ")) for text in texts]
     kept = [[word for word, count in sorted(one.items()) if count >= settings.min_count] for one in words]
     vocabularies = tuple(Vocabulary([b"<unk>", *one]) for one in kept)
@@ -124,6 +134,7 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     assert "--min-count N" in help_text
     done = ran("train", "dice", source, target, "-o", folder, "--json", tmp_path / "record")
     assert "saved model:dice-" in done.err
+    assert "epoch 1, seen lines 3, error 0.25\n" in done.err
     record = json.loads(read(tmp_path / "record"))
     assert record["training"]["min_count"] == 1
     assert record["training"]["texts"] == [str(source), str(target)]

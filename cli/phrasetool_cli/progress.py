@@ -47,7 +47,7 @@ def _bar(**settings: Any) -> Any:
         def format_dict(self) -> dict[str, Any]:
             values: dict[str, Any] = super().format_dict
             if values["elapsed"] < _TOO_EARLY:
-                # Without a total only what is done is shown, not what is left.
+                # Without a rate, tqdm shows "?" in place of the remaining time.
                 values["rate"] = None
             return values
 
@@ -125,33 +125,36 @@ class TableProgress(_Progress):
 
 
 class ItemProgress(_Progress):
-    """Progress through a known number of things, such as sentences.
+    """Progress through a number of items, such as sentences.
 
     Args:
-        label: what is being done.
-        total: how many there are.
-        unit: what they are, in the singular.
+        label: name of the step.
+        total: number of items; None if it is unknown.
+        unit: name of an item, in the singular.
         quiet: show nothing.
     """
 
-    def __init__(self, label: str, total: int, unit: str, quiet: bool = False) -> None:
+    def __init__(self, label: str, total: int | None, unit: str, quiet: bool = False) -> None:
         super().__init__(quiet, label, total=total, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
         self._done = 0
 
     def tick(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Count further finished items."""
         self._done += count
         now = time.monotonic()
         if self._bar is not None:
             self._bar.update(count)
         elif self._is_time(now):
             rate = max(self._done, 1) / (now - self._start)
-            left = _duration((self._total - self._done) / rate)
-            say(f"{self._label}: {self._done:,} of {self._total:,} {self._unit}s, {rate:,.1f} a second, {left} left")
+            of = left = ""
+            if self._total is not None:
+                of = f" of {self._total:,}"
+                left = f", {_duration(max(self._total - self._done, 0) / rate)} left"
+            say(f"{self._label}: {self._done:,}{of} {self._unit}s, {rate:,.1f} a second{left}")
 
     def reach(self, done: int) -> None:
-        """So many are done in all."""
+        """Set the number of finished items."""
         self.tick(done - self._done)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool_cli.messages import write
 from phrasetool_cli.progress import say
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def tell_orphans(counts: OrphanCounts) -> None:
     if counts.newline_added:
         say("  the last line had no line feed, so Moses did not load it; it has one now")
     if counts.pairs_without_line:
-        say(
-            f"warning: {counts.pairs_without_line:,} of {counts.pairs:,} pairs of the phrase table have no reordering "
-            "line; Moses scores them 0, better than any pair that has one"
+        write(
+            f"{counts.pairs_without_line:,} of {counts.pairs:,} pairs of the phrase table have no reordering line; "
+            "Moses scores them 0, better than any pair that has one",
+            "warning",
         )
 
 

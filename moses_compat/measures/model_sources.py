@@ -1,4 +1,4 @@
-"""What a model says of the entries of a table, whatever family it is of."""
+"""Sources of similarities and scores for a table from the model in a folder, of whatever family."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moses_compat.measures.similarity_requests import LikelihoodRequest
 from moses_compat.measures.translator_scores import NeuralScores
 from moses_compat.measures.windowed_scores import PairScores
 from phrasetool.errors import ModelError
-from phrasetool.models.saved_model import load_saved_model, read_model_config
+from phrasetool.models.saved_model import load_saved_model, read_model_config, wrong_family
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
 from phrasetool.translator.settings import READINGS
 
@@ -92,30 +92,35 @@ def model_source(
     """
     if device != CPU and (gives_probabilities(check.folder) or is_syntax(check.folder)):
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
-    # Imported here, as only those who have such a model need the modules.
-    if is_translator(check.folder):
+    model = load_saved_model(check.folder)
+    if isinstance(model, BilingualModel):
+        if device != CPU:
+            check.watch.warn(
+                f"{check.folder} encodes on {device}: similarities differ from those of a CPU in the last of six "
+                "digits, and more where two trees of a phrase are equally good"
+            )
+        return ModelSimilarities(model, check, device)
+    # Each family has modules that only its own models need.
+    if model.name == "continuous":
         from phrasetool.translator.model import TranslatorModel
 
-        return NeuralScores(TranslatorModel.load(check.folder), check, reading, threads, folder)
-    if is_classifier(check.folder):
+        assert isinstance(model, TranslatorModel)
+        return NeuralScores(model, check, reading, threads, folder)
+    if model.name == "parallel":
         from moses_compat.measures.text_model_scores import ParallelScores
         from phrasetool.pair_classifier.model import PairClassifierModel
 
-        return ParallelScores(PairClassifierModel.load(check.folder), check, threads, folder)
-    if is_syntax(check.folder):
+        assert isinstance(model, PairClassifierModel)
+        return ParallelScores(model, check, threads, folder)
+    if model.name == "syntax":
         from moses_compat.measures.text_model_scores import SyntaxScores
         from phrasetool.syntax.model import SyntaxModel
 
-        return SyntaxScores(SyntaxModel.load(check.folder), check, threads, folder)
-    other = load_saved_model(check.folder)
-    if other.column:
-        return PairScores(other, check, threads, folder)
-    if device != CPU:
-        check.watch.warn(
-            f"{check.folder} encodes on {device}: similarities differ from those of a CPU in the last of six digits, "
-            "and more where two trees of a phrase are equally good"
-        )
-    return ModelSimilarities(BilingualModel.load(check.folder), check, device)
+        assert isinstance(model, SyntaxModel)
+        return SyntaxScores(model, check, threads, folder)
+    if model.column:
+        return PairScores(model, check, threads, folder)
+    raise wrong_family(check.folder, model.name, BilingualModel.name)
 
 
 def model_sources(

@@ -27,25 +27,14 @@ from phrasetool.syntax.model import SyntaxModel, check_languages, syntax_fit, ta
 from phrasetool.tagger.model import TaggerModel
 
 
-class ParallelScores(TextScores):
-    """Probabilities of a classifier; a similarity source whose one column is their logarithm.
-
-    Args:
-        model: the classifier.
-        check, threads, folder: see `WindowedScores`.
-    """
+class ParallelScores(TextScores[PairClassifierModel]):
+    """Probabilities of a classifier; a similarity source whose one column is their logarithm."""
 
     def __init__(
         self, model: PairClassifierModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
     ) -> None:
-        super().__init__(check, threads, folder)
-        self.model = model
-        self._judge = ClassifierScorer(model)
-
-    @property
-    def signature(self) -> str:
-        """See `WindowedScores`."""
-        return self.model.signature
+        super().__init__(model, check, threads, folder)
+        self._classify = ClassifierScorer(model)
 
     @property
     def column(self) -> str:
@@ -68,37 +57,20 @@ class ParallelScores(TextScores):
     def score(self, window: TextPiece) -> FloatArray:
         """See `WindowedScores`."""
         with one_torch_thread():
-            found = self._judge(window.sources, window.targets).scores
+            probabilities = self._classify(window.sources, window.targets).scores
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(found), np.float32)
+            return np.asarray(np.log(probabilities), np.float32)
 
     def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
         """See `WindowedScores`."""
         longest = self.model.architecture.longest
         lengths = (max(a.count(b" "), b.count(b" ")) for a, b in zip(window.sources, window.targets, strict=True))
         self.too_long += sum(length >= longest for length in lengths)
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+        return super().opinions(window, scores)
 
 
-class SyntaxScores(TextScores):
-    """Cosines of a syntactic encoder; a similarity source whose one column is cosine - 1, the logarithm of what is
-    written.
-
-    Args:
-        model: the encoder.
-        check, threads, folder: see `WindowedScores`.
-    """
-
-    def __init__(
-        self, model: SyntaxModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
-    ) -> None:
-        super().__init__(check, threads, folder)
-        self.model = model
-
-    @property
-    def signature(self) -> str:
-        """See `WindowedScores`."""
-        return self.model.signature
+class SyntaxScores(TextScores[SyntaxModel]):
+    """Cosines of a syntactic encoder: a similarity source of one column, cosine - 1; its exponential is written."""
 
     @property
     def column(self) -> str:
@@ -128,7 +100,7 @@ class SyntaxScores(TextScores):
         if silent:
             sides = [self.model.too_long([side[i] for i in silent]) for side in (window.sources, window.targets)]
             self.too_long += int(np.logical_or(*sides).sum())
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+        return super().opinions(window, scores)
 
 
 class SyntaxLikelihood(SyntaxScores):
@@ -136,7 +108,7 @@ class SyntaxLikelihood(SyntaxScores):
 
     Args:
         model: the encoder with its decoder.
-        tagger: tells the parts of speech of the side that is predicted.
+        tagger: tags the side that is predicted.
         language: of that side.
         backward: the sources are predicted, not the targets.
         first: it is the first source of its model, and judges for all.
@@ -178,9 +150,7 @@ class SyntaxLikelihood(SyntaxScores):
 
     def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
         """See `WindowedScores`; one source of a model counts what is too long."""
-        if self._first:
-            return super().opinions(window, scores)
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+        return super().opinions(window, scores) if self._first else TextScores.opinions(self, window, scores)
 
 
 def syntax_sources(
@@ -191,19 +161,19 @@ def syntax_sources(
     Args:
         check, threads: see `SyntaxScores`.
         folders: of each source.
-        request: what is wanted.
+        request: columns to compute.
 
     Raises:
         ModelError: the encoder or the tagger cannot be loaded.
         ValueError: a language is unknown to one of them.
     """
     model, tagger = SyntaxModel.load(check.folder), TaggerModel.load(request.tagger)
-    found: list[SyntaxScores] = []
+    sources: list[SyntaxScores] = []
     for number, (kind, folder) in enumerate(zip(request.kinds, folders, strict=True)):
         if kind == COSINE:
-            found.append(SyntaxScores(model, check, threads, folder))
+            sources.append(SyntaxScores(model, check, threads, folder))
             continue
         language = request.languages[0 if kind == BACKWARD else 1]
         check_languages(model, tagger, language)
-        found.append(SyntaxLikelihood(model, tagger, language, kind == BACKWARD, not number, check, threads, folder))
-    return found
+        sources.append(SyntaxLikelihood(model, tagger, language, kind == BACKWARD, not number, check, threads, folder))
+    return sources

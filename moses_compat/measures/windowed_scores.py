@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from phrasetool.pipeline import run
 if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import ScoreParts
     from phrasetool.models.saved_model import SavedModel
+
+TextModel = TypeVar("TextModel", bound="SavedModel")
 
 
 @dataclass(frozen=True)
@@ -343,24 +345,33 @@ class TextPiece:
         return cls(sources, targets, np.concatenate([piece.hashes for piece in pieces]))
 
 
-class TextScores(WindowedScores):
+class TextScores(WindowedScores, Generic[TextModel]):
     """Scores of a model that reads entries as text.
 
     Args:
+        model: the model.
         check, threads, folder: see `WindowedScores`.
     """
 
-    def __init__(self, check: FitCheck | None, threads: int, folder: str | None) -> None:
+    def __init__(
+        self, model: TextModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
+    ) -> None:
         super().__init__(check, threads, folder)
+        self.model = model
         self._checked = False
 
     @property
+    def signature(self) -> str:
+        """Signature of the model."""
+        return self.model.signature
+
+    @property
     def held(self) -> str:
-        """What messages call what stands in its column."""
+        """Name of the content of its column in messages."""
         return self.column
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """Tell whether the model fits the entries.
+        """Check whether the model fits the entries.
 
         Raises:
             DataError: it does not fit.
@@ -387,24 +398,15 @@ class TextScores(WindowedScores):
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, TextPiece.of(block)
 
+    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+        """See `WindowedScores`; a pair has one score, whatever its words."""
+        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
 
-class PairScores(TextScores):
+
+class PairScores(TextScores["SavedModel"]):
     """Scores of a model of any family that scores phrase pairs, see `SavedModel.score_pairs`; a similarity source whose
     one column is their logarithm.
-
-    Args:
-        model: the model.
-        check, threads, folder: see `WindowedScores`.
     """
-
-    def __init__(self, model: SavedModel, check: FitCheck | None, threads: int, folder: str | None) -> None:
-        super().__init__(check, threads, folder)
-        self.model = model
-
-    @property
-    def signature(self) -> str:
-        """See `WindowedScores`."""
-        return self.model.signature
 
     @property
     def column(self) -> str:
@@ -418,7 +420,3 @@ class PairScores(TextScores):
         """See `WindowedScores`."""
         with self.one_thread(), np.errstate(divide="ignore"):
             return np.asarray(np.log(self.model.score_pairs(window.sources, window.targets)), np.float32)
-
-    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
-        """See `WindowedScores`."""
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))

@@ -148,10 +148,16 @@ class SavedModel(ABC):
         path = Path(folder)
         config = read_model_config(path)
         if config["model"] != cls.name:
-            required = FAMILIES[cls.name].description
-            message = f"{path}: {FAMILIES[config['model']].description}; this needs {required}"
-            raise ModelError(message, remedy=f"train {required}")
+            raise wrong_family(folder, config["model"], cls.name)
         return _load(cls, path, config)
+
+
+def wrong_family(folder: str | os.PathLike[str], family: str, required: str) -> ModelError:
+    """Return the error of a folder with a model of `family` where one of the family `required` is needed."""
+    needed = FAMILIES[required].description
+    return ModelError(
+        f"{os.fspath(folder)}: {FAMILIES[family].description}; this needs {needed}", remedy=f"train {needed}"
+    )
 
 
 def load_saved_model(folder: str | os.PathLike[str]) -> SavedModel:

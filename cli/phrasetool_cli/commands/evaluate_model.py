@@ -84,17 +84,18 @@ def command(
     if kind == "parallel":
         evaluate_classifier(inputs, folder, max_length, limit, seed, document, json_file == "-")
         return
-    if evaluate_texts(inputs, folder, document, json_file == "-"):
+    if kind == "brae":
+        evaluate_phrases(
+            inputs, folder, max_length, limit, candidates, seed, force, quiet, document, json_file == "-"
+        )  # fmt: skip
         return
-    evaluate_phrases(
-        inputs, folder, max_length, limit, candidates, seed, force, quiet, document, json_file == "-"
-    )  # fmt: skip
+    evaluate_texts(inputs, folder, document, json_file == "-")
 
 
 def evaluate_texts(
     inputs: tuple[str, ...], folder: str, document: Callable[[dict[str, Any]], None], silent: bool
-) -> bool:
-    """Measure a model of a family that measures itself, see `SavedModel.evaluate`; False if it does not.
+) -> None:
+    """Measure a model of a family that measures itself, see `SavedModel.evaluate`.
 
     Args:
         inputs: held-out texts.
@@ -103,17 +104,17 @@ def evaluate_texts(
         silent: print nothing.
 
     Raises:
-        PhraseToolError: the model or a text cannot be read, or the texts do not fit.
+        PhraseToolError: the model or a text cannot be read, the texts do not fit, or the family is not measured.
     """
     from moses_compat.corpora.texts import read_sentences
-    from phrasetool.models.saved_model import SavedModel, load_saved_model
+    from phrasetool.models.saved_model import load_saved_model, wrong_family
     from phrasetool.text_splitting import split_lines
 
     model = load_saved_model(folder)
-    if type(model).evaluate is SavedModel.evaluate:
-        return False
     try:
         figures = model.evaluate([split_lines(read_sentences(path)) for path in inputs])
+    except NotImplementedError as error:
+        raise wrong_family(folder, model.name, "brae") from error
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
     document({"signature": model.signature, **figures})
@@ -121,7 +122,6 @@ def evaluate_texts(
         click.echo(model.signature)
         for name, value in figures.items():
             click.echo(f"  {name:<24} {value:8.4f}")
-    return True
 
 
 # Words of a side.

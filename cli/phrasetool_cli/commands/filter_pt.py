@@ -9,9 +9,10 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.messages import write
 from phrasetool_cli.options import json_document, json_option, output_option, sort_option, table_options
 from phrasetool_cli.parameter_types import significance_threshold
-from phrasetool_cli.progress import TerminalWatch, say
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
@@ -134,12 +135,14 @@ def _report(done: FilterCounts, significance: Significance | None, quiet: bool) 
     if not quiet:
         say_kept(done.kept, done.entries, "entries", notes)
     if significance and (done.absent_sources or done.absent_targets):
-        say(
-            f"warning: of {done.tested:,} entries, {done.absent_sources:,} have a source and {done.absent_targets:,} "
-            "a target that does not occur in the corpus; their -ln p is 0"
+        write(
+            f"of {done.tested:,} entries, {done.absent_sources:,} have a source and {done.absent_targets:,} a target "
+            "that does not occur in the corpus; their -ln p is 0",
+            "warning",
         )
     if significance and significance.appends and 0 < done.fields < MOSES_FIELDS:
-        say(
-            f"warning: entries had {done.fields} fields, and Moses reads the first {MOSES_FIELDS}: it will take the "
-            "appended ones for alignments, counts, sparse scores or properties"
+        write(
+            f"entries had {done.fields} fields, and Moses reads the first {MOSES_FIELDS}: it will take the appended "
+            "ones for alignments, counts, sparse scores or properties",
+            "warning",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from phrasetool_cli.command import LazyGroup
 from phrasetool_cli.messages import hint
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from phrasetool.models.saved_model import SavedModel
     from phrasetool_cli.train.run import RunOptions
 
@@ -87,20 +90,21 @@ class _TrainGroup(LazyGroup):
 def _command_of(family: ModelFamily) -> click.Command:
     """Return the command that trains a family on its texts; made from its settings."""
     from phrasetool.options import imported
+    from phrasetool_cli.command import sections
     from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
     from phrasetool_cli.train.setting_options import SettingsCommand, declarations
 
-    def run_training(texts: tuple[str, ...], **values: Any) -> None:
+    @click.command(
+        name=family.training, cls=SettingsCommand, declared=lambda: declarations(imported(family.settings)),
+        help=f"{family.summary}\n\nEach text has a tokenised sentence or phrase a line (plain or gzip).",
+    )  # fmt: skip
+    @click.argument("texts", nargs=len(family.texts), metavar=" ".join(family.texts))
+    @sections("Output", model_folder_option, None, run_options)
+    def command(texts: tuple[str, ...], **values: Any) -> None:
         run = RunOptions.taken(values)
         with run.told(texts) as tell:
             tell(_train(family, texts, run, values))
 
-    command = click.command(
-        name=family.training, cls=SettingsCommand, declared=lambda: declarations(imported(family.settings)),
-        help=f"{family.summary}\n\nEach text has a tokenised sentence or phrase a line (plain or gzip).",
-    )(run_options(run_training))  # fmt: skip
-    command.params.insert(0, click.Argument(["texts"], nargs=len(family.texts), metavar=" ".join(family.texts)))
-    command.params += model_folder_option(lambda: None).__click_params__  # type: ignore[attr-defined]
     return command
 
 
@@ -132,10 +136,14 @@ def _train(family: ModelFamily, paths: tuple[str, ...], run: RunOptions, values:
     torch.set_num_threads(run.threads)
     texts = [split_lines(read_sentences(path)) for path in paths]
     watch.say(f"{', '.join(f'{len(lines):,}' for lines in texts)} lines; training on {device_name(place)}")
-    with ItemProgress("train", 0, "line", run.quiet) as progress:
+
+    def report(epoch: DataclassInstance) -> None:
+        figures = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in asdict(epoch).items()}
+        watch.say(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items()))
+
+    with ItemProgress("train", None, "line", run.quiet) as progress:
         training = run.training_run(
-            place, watch, record={"texts": list(paths)}, on_report=lambda report: watch.say(str(report)),
-            tick=progress.tick,
+            place, watch, record={"texts": list(paths)}, on_report=report, tick=progress.tick
         )  # fmt: skip
         trained: SavedModel = imported(family.train)(texts, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")
