@@ -380,11 +380,12 @@ def entry_counts(line, largest, fault="ok"):
             row[column] = float(token)
     if impossible_joint_count(*row):
         row[2] = math.nan
-    phi = float(fields[2].split()[0])
+    scores = fields[2].split()
+    phi = float(scores[0])
     joint = phi * row[0]
     sides = not any(map(math.isnan, row[:2]))
     possible = phi <= 1 and joint <= largest and not impossible_joint_count(row[0], row[1], joint)
-    if len(numbers) == 2 and sides and possible:
+    if len(numbers) == 2 and len(scores) >= 4 and sides and possible:
         row[2] = float(round(joint)) if abs(joint - round(joint)) <= 1e-5 * joint else joint
         return row, True
     return row, False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.scores import OK, TRAINED, check_number, read_number
 from moses_compat.lines.separators import find_separator, is_separator
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, PIPE, ZERO, is_blank, skip_blanks, token_end
@@ -90,7 +90,7 @@ class EntryCounts(NamedTuple):
     Attributes:
         values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where the entry has none, or an invalid one.  A c(s,t)
             of 0, or above a side's count, is invalid: an entry was extracted at least once, and no more than its sides.
-        derived: bool, shape (N,): the entry has two counts only, and c(s,t) is phi(f|e) * c(t).
+        derived: bool, shape (N,): the entry has two counts and four scores or more, so c(s,t) is phi(f|e) * c(t).
     """
 
     values: DoubleArray
@@ -170,6 +170,21 @@ def _read_all_counts(
                 counts[line, OF_PAIR] = np.nan
 
 
+@inner_kernel
+def _count_tokens_of_field(text: ByteArray, start: int, end: int) -> int:
+    """How many tokens text[start:end] has."""
+    tokens = 0
+    i = start
+    while i < end:
+        if _ends_token(text, i, end):
+            i += 1
+            continue
+        tokens += 1
+        while not _ends_token(text, i, end):
+            i += 1
+    return tokens
+
+
 @exact_kernel
 def _derive_joint_counts(
     text: ByteArray, line_offsets: Int64Array, lines: Int64Array, counts: DoubleArray, derived: Mask
@@ -185,16 +200,9 @@ def _derive_joint_counts(
         if bars[3] < 0:
             continue
         stop = bars[4] if bars[4] >= 0 else end
-        tokens = 0
-        i = bars[3] + 3
-        while i < stop:
-            if _ends_token(text, i, stop):
-                i += 1
-                continue
-            tokens += 1
-            while not _ends_token(text, i, stop):
-                i += 1
-        if tokens != 2:
+        tokens = _count_tokens_of_field(text, bars[3] + 3, stop)
+        # The first of fewer scores may be another one, as phi(e|f) is where Moses scored one direction only.
+        if tokens != 2 or _count_tokens_of_field(text, bars[1] + 3, bars[2]) < TRAINED:
             continue
         first = skip_blanks(text, bars[1] + 3, bars[2])
         last = token_end(text, first, bars[2])

@@ -124,6 +124,8 @@ class MeasureRequest:
         losses: whether to find compositions.
         forced_pairs: of forced decoding, with counts, for the uses; none without.
         forced_probabilities: whether to make phrase probabilities of these counts.
+        probabilities: whether entries are ranked by p(target | source); else it is the last score of a table with fewer
+            scores than Moses' training writes.
         smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table; none without.
         by_source: whether the entries of a source have to stand together; a table where they do not is refused.
         scan: how the table is read; its threads work on the rest, too.
@@ -140,6 +142,7 @@ class MeasureRequest:
     losses: bool = False
     forced_pairs: PairUses | None = None
     forced_probabilities: bool = False
+    probabilities: bool = False
     smoothing: str | None = None
     by_source: bool = True
     scan: TableScan = field(default_factory=TableScan)
@@ -188,6 +191,7 @@ class MeasureRequest:
             losses=LOSSES in needs,
             forced_pairs=PairUses.read(forced, totals=FORCED in needs, say=scan.warn) if forced else None,
             forced_probabilities=FORCED in needs,
+            probabilities=PROBABILITIES in needs,
             smoothing="kneser-ney" if SMOOTHED in needs else None,
             by_source=by_source,
             scan=scan,
@@ -407,6 +411,8 @@ class _BlockMeasurer:
             )
         if self._request.forced_probabilities:
             require_trained_scores(self._name, raw.scores, raw.first_entry + 1, "probabilities of forced decoding")
+        if self._request.probabilities:
+            require_trained_scores(self._name, raw.scores, raw.first_entry + 1, "the method probability")
 
     def _by_scores(self, read: ReadBlock, rows: Int64Array) -> Columns:
         """What the score and count fields say, and the pairs of forced decoding.

@@ -268,19 +268,6 @@ class TableScan:
         return ~faulty if self.on_error == "skip" else np.ones(len(faulty), np.bool_)
 
 
-def scores_of_table(path: str) -> int:
-    """How many scores the entries of a table have.
-
-    Raises:
-        DataError: the file cannot be read or holds no entry.
-    """
-    with Input(path) as source:
-        scores = next((block.scores for block in raw_blocks(source)), -1)
-    if scores < 0:
-        raise DataError(path, "holds no phrase-table entry")
-    return scores
-
-
 @inner_kernel
 def _eight(text: ByteArray, place: int) -> np.uint64:
     """text[place:place + 8] as one number: one load, once it is compiled, as no index can be negative."""

@@ -13,7 +13,7 @@ import numpy as np
 from moses_compat.files.kinds import HEAD_BYTES, guess, refuse
 from moses_compat.files.paths import STANDARD, scratch_place
 from moses_compat.files.streams import Input, compress
-from moses_compat.tables.blocks import Progress, TableScan
+from moses_compat.tables.blocks import Progress, TableScan, raw_blocks
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.parser import count_scores
 from phrasetool.disk.scratch import scratch_folder
@@ -61,6 +61,25 @@ def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE
     if found is None or found == expected:
         return
     scan.refuse(DataError(source.name, f"looks like {found}; expected {expected}", remedy="go on"))
+
+
+def scores_of_table(path: str, scan: TableScan | None = None, expected: str = PHRASE_TABLE) -> int:
+    """How many scores the entries of a table have.
+
+    Args:
+        path: of the table.
+        scan: whether and how a table that looks like one of the other kind is warned of; by default it is refused.
+        expected: `PHRASE_TABLE` or `REORDERING_TABLE`.
+
+    Raises:
+        DataError: the file cannot be read, is of another kind or holds no entry.
+    """
+    with Input(path) as source:
+        check_plausible(source, replace(scan or TableScan(), allow_empty=True), expected)
+        scores = next((block.scores for block in raw_blocks(source)), -1)
+    if scores < 0:
+        raise DataError(path, f"holds no {expected.removeprefix('a ').replace(' ', '-')} entry")
+    return scores
 
 
 def looks_like(head: bytes) -> str | None:

@@ -154,7 +154,7 @@ class Probability:
     """p(target | source) of the table."""
 
     name: str = "probability"
-    needs: frozenset[Measure[Any]] = frozenset()
+    needs: frozenset[Measure[Any]] = frozenset({PROBABILITIES})
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 

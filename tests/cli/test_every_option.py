@@ -443,6 +443,10 @@ ROWS = {
             "--table in/table --lm in/lm.arpa -o out --reordering-table in/reordering --reordering-type msd-bidirectional-f",
         ),
         "--distortion-limit": "--distortion-limit 2",
+        "--force": (
+            "--table in/reordering --lm in/lm.arpa -o out",
+            "--table in/reordering --lm in/lm.arpa -o out --force",
+        ),
         "--name": (
             "in/moses.ini --table in/table -o out --name TranslationModel0",
             "in/moses.ini --table in/table -o out --name Other0",

@@ -158,3 +158,19 @@ def test_new_entries_have_the_counts_that_the_table_has(folder, counts, new):
     lines = [line for line in (folder / "out").read_text().splitlines() if line.startswith(("4711a", "zoo"))]
     assert lines
     assert all(line.endswith(f" ||| 0-0{new}") for line in lines), lines
+
+
+@pytest.mark.parametrize("scores", ["0.9", "0.9 0.1", "0.9 0.1 2.718"])
+def test_criteria_that_need_the_scores_of_training(folder, scores):
+    """The third score, p(e|f), or the first, phi(f|e): where there are fewer, others stand in their places."""
+    write(folder / "few", f"a ||| x ||| {scores} ||| 0-0 ||| 9 9\na ||| y ||| {scores} ||| 0-0 ||| 9 9\n".encode())
+    few = len(scores.split())
+    for method in ("probability", "count*2+probability", "count"):
+        done = run_inside("prune", "few", "--method", method, *CUT, "-o", "out")
+        expected = (
+            "few:1: the entry has no joint count" if method == "count" else f"few:1: the entries have {few} scores"
+        )
+        assert (done.code, expected in done.message) == (1, True)
+        assert not (folder / "out").exists()
+    done = run_inside("train", "few", "-o", "model", "--epochs", 1)
+    assert "few:1: expected a count, a number of at least 0, found '9 9'" in done.message

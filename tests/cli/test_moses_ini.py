@@ -121,6 +121,37 @@ def test_bad_input(model, monkeypatch, arguments, code, message):
     assert not (model / "out.ini").exists()
 
 
+ORDERS = "".join(f"{s} ||| {s} ||| 0.{i} 0.{9 - i} 0.1 0.5 0.4 0.1\n" for i, s in enumerate("abcdefg")).encode()
+PHRASES = b"".join(b"%c ||| b ||| 0.5 0.4 ||| 0-0 ||| 3 3 1\n" % c for c in b"abcdefg")
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["new", "changed"])
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (("--table", "orders"), "orders: looks like a reordering table; expected a phrase table"),
+        (("--table", "phrases", "--reordering-table", "phrases"), "phrases: looks like a phrase table; expected a reo"),
+        (("--table", "phrases", "--reordering-table", "narrow"), "narrow:1: the entries have 3 scores, but the model"),
+        (("--table", "phrases", "--reordering-table", "text"), "text: holds no reordering-table entry"),
+        (("--table", "phrases", "--reordering-table", "nothing"), "nothing: No such file"),
+        (("--table", "phrases", "--reordering-table", "orders"), ""),
+        (("--table", "phrases", "--reordering-table", "binary"), ""),
+    ],
+)
+def test_tables_that_are_none(model, monkeypatch, tables, message, new):
+    """Moses stops at them, or takes orientations for probabilities."""
+    monkeypatch.chdir(model)
+    new_ini(model, "--reordering-table", "reordering", "-q")
+    narrow = ORDERS.replace(b" 0.5 0.4 0.1", b"")
+    files = {"orders": ORDERS, "phrases": PHRASES, "narrow": narrow, "text": b"0-0 1-1\n", "binary.minlexr": b"x"}
+    for name, data in files.items():
+        write(model / name, data)
+    done = run_inside("moses-ini", *(("--lm", "lm.arpa") if new else ("moses.ini",)), *tables, "-o", "out.ini")
+    assert (done.code, message in done.err, (model / "out.ini").exists()) == (bool(message), True, not message), (
+        done.err
+    )
+
+
 def test_paths_relative_to_the_folder(model, tmp_path, monkeypatch):
     new_ini(model, "--relative", "--reordering-table", model / "reordering")
     text = read(model / "moses.ini").decode()

@@ -141,3 +141,47 @@ def test_no_entry_comes_of_the_tables(tmp_path):
     assert not (tmp_path / "out").exists()
     assert run_inside(*none, "--force").code == 0
     assert read(tmp_path / "out") == b""
+
+
+@pytest.mark.parametrize(
+    ("scale", "good", "bad", "message"),
+    [
+        (
+            "exp",
+            ("0.135335", "1"),
+            ("0.5", "0.135"),
+            "score 6 is 0.135; a similarity on the scale exp lies between 0.13",
+        ),
+        (
+            "probability",
+            ("0", "1"),
+            ("-0.001", "1"),
+            "score 5 is -0.001; a similarity on the scale probability lies bet",
+        ),
+        ("raw", ("-1", "1"), ("1", "1.001"), "score 6 is 1.001; a similarity on the scale raw lies between -1 and 1"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_similarities_of_another_scale(tmp_path, monkeypatch, scale, good, bad, message, place):
+    """In the second line of either table."""
+    monkeypatch.chdir(tmp_path)
+
+    def legs(rows):
+        words = [("a", "m", "x"), ("b", "n", "y")]
+        for at, name in enumerate(("to", "from")):
+            lines = [
+                f"{word[at]} ||| {word[at + 1]} ||| 0.5 0.5 0.5 0.5 {' '.join(row if at == place else good)}"
+                " ||| 0-0 ||| 2 2 1\n"
+                for word, row in zip(words, rows, strict=True)
+            ]
+            write(tmp_path / name, "".join(lines).encode())
+        columns = ("--similarity-columns", "5,6", "--scale", scale)
+        return run_inside("pivot", "to", "from", *columns, "-o", "out", "--force", "-q")
+
+    refused = legs([good, bad])
+    assert (refused.code, f"{('to', 'from')[place]}:2: {message}" in refused.message) == (1, True), refused.err
+    assert not (tmp_path / "out").exists()
+    assert legs([good, good]).code == 0
+    # On the scale exp, whatever that of the tables: the similarities -1 and 1 through both.
+    scores = [line.split(b" ||| ")[2].split() for line in read(tmp_path / "out").splitlines()]
+    assert [[round(float(score), 4) for score in row[4:6]] for row in scores] == [[0.1353, 1.0]] * 2

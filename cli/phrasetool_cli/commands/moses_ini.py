@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
+    force_option,
     json_document,
     json_option,
     output_option,
@@ -16,6 +18,10 @@ from phrasetool_cli.options import (
     relative_option,
     weight_option,
 )
+from phrasetool_cli.progress import TerminalWatch
+
+if TYPE_CHECKING:
+    from moses_compat.tables.blocks import TableScan
 
 _EXAMPLE = """\b
 Example:
@@ -45,12 +51,13 @@ Example:
     None,
     relative_option,
     json_option,
+    force_option,
     quiet_option,
 )  # fmt: skip
 def command(
     ini: str | None, table: str, language_model: str | None, reordering_table: str | None, reordering_type: str,
     distortion_limit: int, name: str | None, weight: float, output: str,
-    relative: bool, json_file: str | None, quiet: bool,
+    relative: bool, json_file: str | None, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write a moses.ini, or replace the tables of one.
 
@@ -62,7 +69,9 @@ def command(
     from moses_compat.ini.editing import with_relative_paths
     from moses_compat.ini.moses_ini import ENCODING
     from moses_compat.ini.reading import parse_moses_ini
+    from moses_compat.tables.blocks import TableScan
 
+    scan = TableScan(force=force, warn=TerminalWatch(quiet).warn)
     if relative and output == "-":
         raise click.UsageError("--relative needs to know the folder of the ini; name it with --output")
     document = json_document(json_file, [ini, table, language_model, reordering_table], [output])
@@ -75,11 +84,11 @@ def command(
         if reordering_table is None:
             refuse_unused({"reordering_type": "a reordering table; give one with --reordering-table"})
         check_outputs([table, language_model, reordering_table], [output])
-        text = _new(table, language_model, reordering_table, reordering_type, distortion_limit)
+        text = _new(table, language_model, reordering_table, reordering_type, distortion_limit, scan)
     else:
         names = ("language_model", "reordering_type", "distortion_limit")
         refuse_unused(dict.fromkeys(names, f"a new moses.ini; {ini} has its own, which stays"))
-        text = _changed(ini, table, reordering_table, name, weight, output)
+        text = _changed(ini, table, reordering_table, name, weight, output, scan)
     if relative:
         text = with_relative_paths(parse_moses_ini(output, text))
     with Output(output) as out:
@@ -90,29 +99,35 @@ def command(
 
 
 def _new(
-    table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int
-) -> str:
+    table: str, language_model: str, reordering_table: str | None, reordering_type: str, distortion_limit: int,
+    scan: TableScan,
+) -> str:  # fmt: skip
     from moses_compat.engine.language_models import order_of
     from moses_compat.ini.editing import new_moses_ini
-    from moses_compat.tables.blocks import scores_of_table
+    from moses_compat.tables.opening import scores_of_table
     from phrasetool.smt.decoder.orientation import ReorderingModel
 
-    columns = scores_of_table(table)
+    columns = scores_of_table(table, scan)
     try:
-        ReorderingModel.parse(reordering_type)
+        reordering = ReorderingModel.parse(reordering_type)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--reordering-type") from error
+    if reordering_table:
+        _check_reordering(reordering_table, reordering.weights, scan)
     return new_moses_ini(
         os.path.abspath(table), columns, os.path.abspath(language_model), order_of(language_model),
         os.path.abspath(reordering_table) if reordering_table else None, reordering_type, distortion_limit,
     )  # fmt: skip
 
 
-def _changed(ini: str, table: str, reordering_table: str | None, name: str | None, weight: float, output: str) -> str:
+def _changed(
+    ini: str, table: str, reordering_table: str | None, name: str | None, weight: float, output: str, scan: TableScan
+) -> str:
+    from moses_compat.engine.model_lines import number_of
     from moses_compat.ini.editing import with_reordering_table, with_table_file
     from moses_compat.ini.reading import read_moses_ini
     from moses_compat.ini.tables import check_table, choose_table
-    from moses_compat.tables.blocks import scores_of_table
+    from moses_compat.tables.opening import scores_of_table
 
     there = read_moses_ini(ini)
     check_outputs([table, ini, reordering_table, *there.paths], [output])
@@ -120,4 +135,25 @@ def _changed(ini: str, table: str, reordering_table: str | None, name: str | Non
     check_table(there, chosen)
     if reordering_table:
         there = with_reordering_table(there, os.path.abspath(reordering_table))
-    return with_table_file(there, chosen, table, scores_of_table(table), weight, output)
+        (feature,) = (line for line in there.features if line.kind == "LexicalReordering")
+        _check_reordering(reordering_table, number_of(there, feature, "num-features"), scan)
+    return with_table_file(there, chosen, table, scores_of_table(table, scan), weight, output)
+
+
+def _check_reordering(path: str, columns: int, scan: TableScan) -> None:
+    """Refuse a reordering table with another number of scores, or something else; a binary one is not read.
+
+    Raises:
+        DataError: the file is missing, holds something else or has other columns.
+    """
+    from moses_compat.tables.opening import REORDERING_TABLE, scores_of_table
+    from phrasetool.errors import DataError
+
+    # Moses adds the endings by itself.
+    names = [name for name in (path, f"{path}.gz", f"{path}.minlexr") if os.path.exists(name)]
+    text = names[0] if names else path
+    if text.endswith(".minlexr"):
+        return
+    scores = scores_of_table(text, scan, REORDERING_TABLE)
+    if scores != columns:
+        raise DataError(text, f"the entries have {scores} scores, but the model expects {columns}", 1)

@@ -26,10 +26,18 @@ from tests import naive
     ],
 )  # fmt: skip
 def test_counts_of_a_line(rest, counts, shown):
-    line = b"a ||| b ||| 0.5 1" + rest + b"\n"
+    line = b"a ||| b ||| 0.5 1 1 1" + rest + b"\n"
     text = np.frombuffer(line, np.uint8)
     np.testing.assert_array_equal(line_counts(text, np.array([0, len(text)])).values, [counts])
     assert shown_counts(line) == (f" (found {shown!r})" if shown else "")
+
+
+@pytest.mark.parametrize(
+    ("scores", "joint"), [(b"0.5", math.nan), (b" 0.5 1\t1", math.nan), (b"0.5 1  1 1", 4), (b"0.5 1 1 1 1 ", 4)]
+)
+def test_the_first_of_fewer_scores_may_be_another_one(scores, joint):
+    text = np.frombuffer(b"a ||| b |||" + scores + b"||| ||| 8 5\n", np.uint8)
+    np.testing.assert_array_equal(line_counts(text, np.array([0, len(text)])).values, [[8, 5, joint]])
 
 
 COUNTS = st.lists(st.sampled_from([b"1", b"27340", b"2.5", b"0", b"1.5599e+06", b"-3", b"x", b"nan", b"inf", b"1e12"]))
@@ -39,14 +47,16 @@ LINES = st.builds(
     ),
     st.sampled_from([b"das", b"||", b"|", b"das haus ist ein langer satz"]),
     st.sampled_from([b" the ", b"", b" | ", b"||"]),
-    st.sampled_from([b"0.25 1", b"1 0.5", b"2.718 1", b"0.333333 1", b"x 1", b"1"]),
+    st.sampled_from([b"0.25 1 1 1", b"1 0.5\t0 1", b"2.718 1 1 1", b"0.333333 1 1 1", b"x 1 1 1", b"1 1 1"]),
     st.sampled_from([b" 0-0 ", b" ", b"", b" 0-0 1-1 2-2 3-3 "]),
     COUNTS,
     st.sampled_from([b" ", b"  ", b"\t"]),
     st.sampled_from([b"", b" ||| |||", b"||| a 1 ||| {{x}}", b" ||||", b"|||||| 1 2 3"]),
     st.sampled_from([b"\n", b"\r\n"]),
 )
-FEW_FIELDS = st.sampled_from([b"\n", b"a ||| b\n", b"a ||| b ||| 1 1\n", b"a ||| b ||| 1 1 ||| ||| \n", b"|||||||\n"])
+FEW_FIELDS = st.sampled_from(
+    [b"\n", b"a ||| b\n", b"a ||| b ||| 1 1 1 1\n", b"a ||| b ||| 1 1 1 1 ||| ||| \n", b"|||||||\n"]
+)
 
 
 @given(st.lists(st.one_of(LINES, LINES, FEW_FIELDS), max_size=8), st.booleans(), st.integers(0, 9))
@@ -57,7 +67,7 @@ def test_counts_of_blocks(lines, last_newline, shift):
     lines = text.split(b"\n")[: text.count(b"\n") + (not text.endswith(b"\n"))] if text else []
     room = np.zeros(len(text) + shift, np.uint8)
     room[shift:] = np.frombuffer(text, np.uint8)
-    block, _ = TableParser(scores=2)(0, room[shift:])
+    block, _ = TableParser(scores=4)(0, room[shift:])
     bare = EntryBlock(
         0, block.text, block.line_offsets, *[np.zeros(0, np.int64)] * 3, block.group_offsets, block.source_lengths,
         block.sources, block.targets, block.faulty,

@@ -299,3 +299,27 @@ def test_parts_stay_where_work_fails(tmp_path):
     with finishing([None, str(folder), str(tmp_path / "none")]):
         assert folder.exists()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("column", ["similarity_st", "similarity_ts"])
+@pytest.mark.parametrize(
+    ("value", "refused"), [(1.001, True), (-1.001, True), (np.nan, True), (np.inf, True), (-1.0, False)]
+)
+def test_similarities_lie_between_minus_one_and_one(tmp_path, column, value, refused):
+    """The row is counted in the whole file, not in what is taken at a time."""
+    path = tmp_path / "s"
+    write_rows(path, 30)
+    table = pq.read_table(path)
+    values = table[column].to_numpy().copy()
+    values[17] = value
+    at = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(at, table.schema.field(at), pa.array(values)), path)
+    saved = SavedScores(str(path))
+    saved.take(12)
+    if refused:
+        with pytest.raises(
+            DataError, match=r"s: the file is damaged \(the similarities of row 18 are not from -1 to 1\)"
+        ):
+            saved.take(18)
+    else:
+        assert saved.take(18)[1].similarities.min() == value

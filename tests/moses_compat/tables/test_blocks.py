@@ -20,8 +20,8 @@ from moses_compat.tables.blocks import (
     hash_lines,
     last_group_start,
     raw_blocks,
-    scores_of_table,
 )
+from moses_compat.tables.opening import scores_of_table
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
 from tests import naive
