@@ -31,7 +31,7 @@ def test_every_form_of_a_line(tmp_path):
         b"das haus ||| the house ||| 3\n"
         b"ein|ART haus|NN ||| a house ||| 0.5 0.5 1 2.718 ||| 0-0 1-1 ||| 9 8 7 ||| |||\n"
         b"baum ||| tree ||| 0.5 0.5 1 2.718\n"
-        b"wald |||forest||| 0.4 0.2 ||| 0-0 ||| 5 4\r\n"
+        b"wald |||forest||| 0.4 0.2 0.5 1 ||| 0-0 ||| 5 4\r\n"
         b" l&apos;eau\t ||| the  water ||| 2"
     )
     assert shown(read(tmp_path, data)) == [
@@ -76,7 +76,7 @@ def test_damaged_counts_are_named_and_missing_ones_reported(tmp_path):
     for counts in (b"9 8 -1", b"9 8 nan", b"9 x", b"9 8 1,5"):
         with pytest.raises(DataError, match=f"pairs:1: expected a count, .* found '{counts.decode()}'"):
             read(tmp_path, b"c ||| d ||| 0.5 0.5 ||| 0-0 ||| %s ||| |||\n" % counts)
-    table = b"a ||| b ||| 0.5 0.5 ||| 0-0 ||| 8 8\na ||| c ||| 0.5 0.5\na ||| d ||| 1 1 ||| ||| |||\n"
+    table = b"a ||| b ||| 0.5 0.5 0.5 1 ||| 0-0 ||| 8 8\na ||| c ||| 0.5 0.5\na ||| d ||| 1 1 ||| ||| |||\n"
     tallies = []
     assert [count for *_, count in shown(read(tmp_path, table, counted=tallies.append))] == [4, 1, 1]
     assert tallies == [CountTally(3, 2, 1)]

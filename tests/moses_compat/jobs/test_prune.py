@@ -141,7 +141,7 @@ def test_sinks_of_one_s_own_see_every_entry(tmp_path, options):
 
 
 @pytest.mark.parametrize("on_error", ["skip", "keep"])
-@pytest.mark.parametrize("method", [None, "probability"])
+@pytest.mark.parametrize("method", [None, "random"])
 def test_faulty_lines(tmp_path, on_error, method):
     result = prune(
         ask(tmp_path, FAULTY, columns=(0, 1), threshold=1.0, protect="none", on_error=on_error, method=method)

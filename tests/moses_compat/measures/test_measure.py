@@ -174,7 +174,7 @@ def test_a_table_without_any_entry(tmp_path):
 def test_missing_counts_are_unknown_and_refused_where_they_are_needed(tmp_path):
     """A pair without a count was not seen once: nobody said so."""
     wrong = [b"-2", b"0", b"5.01", b"inf", b"-inf", b"1e300", b"x"]
-    data = b"".join(b"a ||| b ||| 0.5 ||| 0-0 ||| 8 5 %s\n" % count for count in (b"2.5", b"5", b"", *wrong))
+    data = b"".join(b"a ||| b ||| 0.5 1 1 1 ||| 0-0 ||| 8 5 %s\n" % count for count in (b"2.5", b"5", b"", *wrong))
     np.testing.assert_array_equal(measure(tmp_path, data)[COUNTS], [2.5, 5.0, 4.0] + [np.nan] * len(wrong))
     use = CountUse("the method count", "prune without counts")
     with pytest.raises(DataError, match=r":4: the entry has no joint count \(found '8 5 -2'\); the method count needs"):

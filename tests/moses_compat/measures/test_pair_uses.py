@@ -36,7 +36,7 @@ def counted(draw):
     text += {
         "none": b"",
         "count": b"||| %s%s" % (str(count).encode(), draw(blank)),
-        "two counts": b"||| 0.5 0.25 ||| 0-0 ||| 2 8",
+        "two counts": b"||| 0.5 0.25 0.5 1 ||| 0-0 ||| 2 8",
         "table": b"||| 0.5 0.25 ||| 0-0 ||| 1e11 1e11 %s ||| |||" % str(count).encode(),
     }[form]
     return text + draw(st.sampled_from([b"", b"\r"])), tuple(source), tuple(target), count
