@@ -8,19 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_compat.corpora.texts import surface_words
 from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
-from moses_compat.engine.development_check import DevelopmentCheck, check_language_models, tell_coverage
-from moses_compat.engine.model import MosesModel
 from moses_compat.files.streams import Input, Output
-from moses_compat.ini.moses_ini import ENCODING
 from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_beside
 from moses_compat.jobs.annotate import annotate as annotate_files
 from moses_compat.jobs.prune import prune as prune_files
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.remove_orphans import OrphanCounts
 from moses_compat.jobs.sinks import Decisions
-from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
 from moses_compat.lines.counts import CountTally
 from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
@@ -35,6 +30,7 @@ from phrasetool.watch import NOBODY, Watch
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moses_compat.engine.model import MosesModel
     from phrasetool.training.data import PhrasePairs
 
 StrPath = str | os.PathLike[str]
@@ -379,6 +375,9 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
 def _model(
     moses_ini: StrPath, table: StrPath | None, search: Mapping[str, Any] | None, printed: bool = False
 ) -> MosesModel:
+    # The decoder is imported where it is used: reading and pruning tables do not need it.
+    from moses_compat.engine.model import MosesModel
+
     model = MosesModel.read(os.fspath(moses_ini), _text_path(table), printed=printed)
     return model.searching(**(search or {}))
 
@@ -416,6 +415,9 @@ def decode(
         >>> decode(["经济 发展"], demo_ini)[0].split() != []
         True
     """
+    from moses_compat.corpora.texts import surface_words
+    from moses_compat.engine.development_check import check_language_models, tell_coverage
+
     if isinstance(sentences, str):
         raise TypeError("expected several sentences, found one string")
     lines = list(sentences)
@@ -428,17 +430,17 @@ def decode(
     model.tell_paths(watch)
     tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
     check_language_models(model, translator.language_model, translator.table, watch, force)
-    found = []
+    translations = []
     with watch.items("translate", len(lines), "sentence") as tick:
         for translation in translator.translate_all(source.sentences, model.search, threads=threads):
-            found.append(model.printing.line(translator, translation)[:-1].decode(errors="replace"))
+            translations.append(model.printing.line(translator, translation)[:-1].decode(errors="replace"))
             tick(1)
-    return found
+    return translations
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What `tune` found.
+    """Result of `tune`.
 
     Attributes:
         bleu: of the development set, in the last step that was better than all before, in percent.
@@ -480,12 +482,16 @@ def tune(
         PhraseToolError: the ini cannot be written; or the development set makes no sense, see `DevelopmentCheck`.
 
     Examples:
-        >>> found = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
-        >>> found.bleu == max(found.steps)
+        >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)
+        >>> tuned.bleu == max(tuned.steps)
         True
     """
+    from moses_compat.engine.development_check import DevelopmentCheck
+    from moses_compat.ini.moses_ini import ENCODING
+    from moses_compat.jobs.tune import TuningOptions, checked_start, read_development_set, tune_model, tuned_ini
+
     files = [os.fspath(path) for path in references]
-    wanted = TuningOptions(**options)
+    settings = TuningOptions(**options)
     model = _model(moses_ini, table, search)
     text, truth = read_development_set(os.fspath(source), files)
     development = DevelopmentCheck(model, os.fspath(source), files, force, watch)
@@ -496,10 +502,10 @@ def tune(
     check = checked_start(development, translator, loaded, text, truth)
     steps: list[float] = []
     result, weights = tune_model(
-        model, translator, loaded, truth, wanted, threads, check=check, watch=watch,
+        model, translator, loaded, truth, settings, threads, check=check, watch=watch,
         report=lambda run, weights: steps.append(run.bleu),
     )  # fmt: skip
     with Output(os.fspath(output)) as out:
-        ini = tuned_ini(model, result, weights, wanted, files, os.fspath(output))
+        ini = tuned_ini(model, result, weights, settings, files, os.fspath(output))
         out.write_text(ini.encode(*ENCODING))
     return Tuned(result.best.bleu, weights, steps)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import MosesIni, number_text
 from moses_compat.lines.hashes import side_keys
-from moses_compat.measures.encoded import collect_phrases
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
 from moses_compat.tables.moses_loaders import LoaderVerdict, Objection
@@ -21,14 +19,13 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.kernels.blas_threads import one_blas_thread
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.pipeline import run
-from phrasetool.tagger.tag_support import TagSupport
-from phrasetool.text_encoders.vector_store import StoredPhrases
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:
     from phrasetool.tagger.model import TaggerModel
+    from phrasetool.text_encoders.vector_store import StoredPhrases
 
 SCHEMA_VERSION = 1
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -276,6 +273,11 @@ def tag_support(
     """
     for language in languages:
         tagger.check_language(language)
+    # Imported here: other inspections start faster without them.
+    from moses_compat.corpora.bitexts import read_parallel_texts
+    from moses_compat.measures.encoded import collect_phrases
+    from phrasetool.tagger.tag_support import TagSupport
+
     texts = read_parallel_texts(*bitext)
     with Input(table) as source:
         phrases = collect_phrases(source, scan, lambda text, side: text, watch)
