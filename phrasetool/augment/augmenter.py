@@ -12,14 +12,14 @@ from phrasetool.augment.evidence import Evidence, Proposal
 from phrasetool.augment.logistic import Doubles, expected, regression
 from phrasetool.augment.word_entries import WordEntries
 
-# Translations of a word that are written: those that are this probable beside the best, and no more than so many.  What
-# is less probable misleads the decoder: on the development set of Multi30k German-English, all twenty gave 42.3 BLEU, a
+# Translations written for a word: at most MOST, each at least LEAST_SHARE as probable as the best.  Less probable ones
+# mislead the decoder: on the development set of Multi30k German-English, all twenty gave 42.3 BLEU, a
 # tenth of the best 42.4, a quarter 42.6, a half 42.7, seven tenths 42.6, the best alone 42.5 (no new entries 41.8).
 MOST = 20
 LEAST_SHARE = 0.5
 # A target of a known word is right if it has this share of its translations.
 _RIGHT = 0.1
-# What trust is before anything was seen.
+# Trust in a source of evidence before anything was measured.
 _FIRST = 0.05
 _SMALLEST = 1e-12
 
@@ -42,8 +42,8 @@ class Trust:
         """The probability of each, given all proposals for a word, the best first."""
         if not proposals:
             return []
-        found: list[float] = expected(_features(proposals), np.array(self.weights)).tolist()
-        return found
+        probabilities: list[float] = expected(_features(proposals), np.array(self.weights)).tolist()
+        return probabilities
 
 
 def _features(proposals: Sequence[Proposal]) -> Doubles:
@@ -121,20 +121,20 @@ class Augmenter:
                 sources.setdefault(one.target, set()).add(number)
                 if one.target not in best or best[one.target][0] < trust:
                     best[one.target] = trust, one
-        found = [
+        entries = [
             NewEntry(
                 target, (one.inverse, one.lexical[0], 1 - wrong[target], one.lexical[1]),
                 frozenset(sources[target]), one.origin,
             )
             for target, (_, one) in best.items()
         ]  # fmt: skip
-        found.sort(key=lambda entry: (-entry.scores[2], entry.target))
-        found = [entry for entry in found[:MOST] if entry.scores[2] >= LEAST_SHARE * found[0].scores[2]]
-        total = max(1.0, math.fsum(entry.scores[2] for entry in found))
+        entries.sort(key=lambda entry: (-entry.scores[2], entry.target))
+        entries = [entry for entry in entries[:MOST] if entry.scores[2] >= LEAST_SHARE * entries[0].scores[2]]
+        total = max(1.0, math.fsum(entry.scores[2] for entry in entries))
         return [
             NewEntry(
                 entry.target, (*entry.scores[:2], entry.scores[2] / total, entry.scores[3]), entry.sources, entry.origin
             )
-            for entry in found
+            for entry in entries
             if entry.target not in known
         ]

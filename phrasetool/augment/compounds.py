@@ -74,30 +74,32 @@ def learn_compounds(entries: WordEntries) -> CompoundRules:
     counts: Counter[Link] = Counter()
     turns: Counter[bool] = Counter()
     for word in entries:
-        found: list[tuple[int, Link, bool]] = []
+        explanations: list[tuple[int, Link, bool]] = []
         for first, cut, added, second in _two_parts(word, entries, stems):
             turned = _order(entries, word, tokens[first], tokens[second])
             if turned is not None:
-                found.append((len(cut) + len(added), Link(cut, added), turned))
-        if found:
-            # What explains a word with the fewest letters is believed.
-            _, link, turned = min(found, key=lambda one: one[0])
+                explanations.append((len(cut) + len(added), Link(cut, added), turned))
+        if explanations:
+            # The explanation of a word with the fewest changed letters counts.
+            _, link, turned = min(explanations, key=lambda one: one[0])
             counts[link] += 1
             turns[turned] += 1
-    wanted = max(_LEAST_WORDS, _LEAST_SHARE * counts.total())
+    least_count = max(_LEAST_WORDS, _LEAST_SHARE * counts.total())
     counts[Link()] += 1
-    links = {link: count / counts.total() for link, count in counts.most_common() if count >= wanted or link == Link()}
+    links = {
+        link: count / counts.total() for link, count in counts.most_common() if count >= least_count or link == Link()
+    }
     return CompoundRules(links, turns[True] > turns[False])
 
 
 def _stems(entries: WordEntries) -> dict[str, list[tuple[str, str]]]:
     """Stem -> the words that it is of, and what they lose."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    words_by_stem: dict[str, list[tuple[str, str]]] = {}
     for word in filter(has_letter, entries):
         for size in range(_MOST_CUT + 1):
             if len(word) - size >= _LEAST:
-                found.setdefault(word[: len(word) - size], []).append((word, word[len(word) - size :]))
-    return found
+                words_by_stem.setdefault(word[: len(word) - size], []).append((word, word[len(word) - size :]))
+    return words_by_stem
 
 
 def _two_parts(
@@ -109,7 +111,7 @@ def _two_parts(
             for size in range(min(_MOST_ADDED, place - _LEAST) + 1):
                 added = word[place - size : place]
                 for first, cut in stems.get(word[: place - size], ()):
-                    # What is lost and added again was never lost.
+                    # A letter that is cut and added again is not a change.
                     if first != word and not (cut and added and cut[0] == added[0]):
                         yield first, cut, added, word[place:]
 
@@ -146,11 +148,11 @@ class Compounds:
 
     def splits(self, word: str) -> list[tuple[str, ...]]:
         """Known words that make up a word, two and more, the best split first."""
-        found: dict[tuple[str, ...], float] = {}
+        weights: dict[tuple[str, ...], float] = {}
         for parts, weight in self._parts(word, 0, _MOST_PARTS):
             mean = weight / len(parts)
-            found[parts] = max(mean, found.get(parts, mean))
-        return sorted(found, key=lambda parts: (-found[parts], parts))
+            weights[parts] = max(mean, weights.get(parts, mean))
+        return sorted(weights, key=lambda parts: (-weights[parts], parts))
 
     def _parts(self, word: str, first: int, left: int) -> Iterator[tuple[tuple[str, ...], float]]:
         """Parts from a letter on, and the logarithm of the product of their counts and of the shares of their links."""
@@ -167,15 +169,15 @@ class Compounds:
         return math.log(max(self._entries.count(part), 0.5))
 
     def proposals(self, word: str) -> list[Proposal]:
-        """See `Evidence`."""
-        found: dict[str, Proposal] = {}
+        """Return the most probable products of the translations of a word's parts, the best first."""
+        proposals: dict[str, Proposal] = {}
         for parts in self.splits(word)[:_SPLITS]:
             choices = [self._entries.lexical(part)[:_TARGETS] for part in parts]
             for chosen in itertools.product(*choices):
                 made = _together(chosen[:: -1 if self._rules.turned else 1], " + ".join(parts))
-                if made.target not in found or found[made.target].weight < made.weight:
-                    found[made.target] = made
-        return sorted(found.values(), key=lambda one: (-one.weight, one.target))[:_MOST_PROPOSALS]
+                if made.target not in proposals or proposals[made.target].weight < made.weight:
+                    proposals[made.target] = made
+        return sorted(proposals.values(), key=lambda one: (-one.weight, one.target))[:_MOST_PROPOSALS]
 
 
 def _together(parts: Sequence[WordEntry], origin: str) -> Proposal:

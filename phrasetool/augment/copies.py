@@ -35,7 +35,7 @@ class Copies:
         self._same = (same + 1) / (words + 2)
 
     def proposals(self, word: str) -> list[Proposal]:
-        """See `Evidence`."""
+        """Return the word itself, or a number with its separators exchanged, as the only proposal."""
         if is_number(word):
             written = word.translate(_MARKS) if self._exchange else word
             return [Proposal(written, 1.0, 1.0, (1.0, 1.0), word)]

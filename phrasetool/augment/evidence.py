@@ -17,7 +17,7 @@ class Proposal:
 
     Attributes:
         target: its words, separated by spaces.
-        weight: how probable the source of evidence finds it beside its other proposals; above 0.
+        weight: how probable it is compared with the source's other proposals; above 0.
         inverse: p(source | target) of the entries that it comes from.
         lexical: the two lexical weights of these, in the order of Moses' scores.
         origin: what it comes from, for people.
@@ -35,10 +35,10 @@ class Evidence(Protocol):
 
     @property
     def name(self) -> str:
-        """What its column is called."""
+        """Name of the source's column."""
 
     def proposals(self, word: str) -> Sequence[Proposal]:
-        """Translations of a word, the best first; none where it has nothing to say.
+        """Translations of a word, the best first; none where the source has no evidence.
 
         The word's own entries, if it has any, are not looked at: what is proposed of known words shows how good
         proposals are.

@@ -25,9 +25,9 @@ def regression(rows: Doubles, shares: Doubles) -> Doubles:
     weights = np.zeros(x.shape[1])
     ridge = _PRIOR * len(rows) * np.diag([*np.ones(rows.shape[1]), 1e-3])
     for _ in range(_STEPS):
-        found = _sigmoid(x @ weights)
-        gradient = x.T @ (shares - found) - ridge @ weights
-        curvature = (x * (found * (1 - found))[:, None]).T @ x + ridge
+        predicted = _sigmoid(x @ weights)
+        gradient = x.T @ (shares - predicted) - ridge @ weights
+        curvature = (x * (predicted * (1 - predicted))[:, None]).T @ x + ridge
         step = np.linalg.solve(curvature, gradient)
         weights += step
         if np.abs(step).max() < 1e-8:
@@ -37,7 +37,7 @@ def regression(rows: Doubles, shares: Doubles) -> Doubles:
 
 
 def expected(rows: Doubles, weights: Doubles) -> Doubles:
-    """What is expected of N rows, shape (N,), given the weights of `regression`."""
+    """Return the expected shares of N rows, shape (N,), given the weights of `regression`."""
     return _sigmoid(rows @ weights[:-1] + weights[-1])
 
 

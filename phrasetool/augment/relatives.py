@@ -47,7 +47,7 @@ class Relative:
 
 
 class Likeness:
-    """What is alike in an unknown word and a known one.
+    """Similarity features of an unknown word and known ones.
 
     Args:
         entries: known words.
@@ -88,8 +88,8 @@ class Likeness:
             return None
         if (vector := self._vectors.get(word)) is None:
             return np.zeros(len(self._words), np.float32)
-        found: FloatArray = self._rows @ _unit(vector[None])[0]
-        return found
+        cosines: FloatArray = self._rows @ _unit(vector[None])[0]
+        return cosines
 
     def _row(self, word: str, number: int, dice: float, cosines: FloatArray | None) -> list[float]:
         other = self._words[number]
@@ -119,16 +119,16 @@ class Relatives:
     def _of(self, word: str) -> list[Relative]:
         """The best first."""
         words, rows = self._likeness.of(word)
-        found = expected(rows, self._weights).tolist() if words else []
+        relative_weights = expected(rows, self._weights).tolist() if words else []
         relatives = [
             Relative(other, weight, shared_beginning(word, other) >= _GRAM)
-            for other, weight in zip(words, found, strict=True)
+            for other, weight in zip(words, relative_weights, strict=True)
         ]
         return sorted(relatives, key=lambda one: (-one.weight, one.word))
 
 
 def learn_relatives(entries: WordEntries, likeness: Likeness, taught: Sequence[str]) -> Relatives:
-    """Learn which likeness tells.
+    """Learn which similarity features predict shared translations.
 
     Args:
         entries: known words.
@@ -164,8 +164,8 @@ def _grams(word: str) -> set[str]:
 
 def _unit(rows: FloatArray) -> FloatArray:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: FloatArray = (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
-    return found
+    unit_rows: FloatArray = (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
+    return unit_rows
 
 
 class SharedTranslations:
@@ -193,9 +193,9 @@ class SharedTranslations:
                 weights[entry.target] = weights.get(entry.target, 0.0) + weight
                 if entry.target not in best or best[entry.target][0] < weight:
                     best[entry.target] = weight, entry, relative.word
-        found = [
+        proposals = [
             Proposal(target, weight, entry.scores[0], (entry.scores[1], entry.scores[3]), origin)
             for target, weight in weights.items()
             for _, entry, origin in [best[target]]
         ]
-        return sorted(found, key=lambda one: (-one.weight, one.target))[:MOST_TARGETS]
+        return sorted(proposals, key=lambda one: (-one.weight, one.target))[:MOST_TARGETS]

@@ -23,5 +23,5 @@ def has_digit(text: str) -> bool:
 
 def without_spaces(words: Iterable[str]) -> bool:
     """Whether most words are of a script that is written without spaces: a program decided what a word is."""
-    found = [_IDEOGRAPH.search(word) is not None for word in words if has_letter(word) and not has_digit(word)]
-    return sum(found) * 2 > len(found)
+    ideographic = [_IDEOGRAPH.search(word) is not None for word in words if has_letter(word) and not has_digit(word)]
+    return sum(ideographic) * 2 > len(ideographic)

@@ -30,7 +30,7 @@ def learn_augmenter(
 
     Args:
         entries: known words.
-        names: of the sources that are wanted, some of `EVIDENCE`.
+        names: of the requested sources, some of `EVIDENCE`.
         vectors: of known and unknown words, from monolingual text; likeness is that of letters alone without.
         seed: of the words that are drawn.
 
@@ -42,15 +42,15 @@ def learn_augmenter(
     seldom = [word for word in entries.ordered if entries.count(word) <= SELDOM and has_letter(word)]
     drawn = [seldom[place] for place in np.random.default_rng(seed).permutation(len(seldom)).tolist()]
     taught = min(TAUGHT, len(drawn) // 2)
-    found: dict[str, Evidence] = {}
+    evidence: dict[str, Evidence] = {}
     if COMPOUND in names:
-        found[COMPOUND] = Compounds(entries, learn_compounds(entries))
+        evidence[COMPOUND] = Compounds(entries, learn_compounds(entries))
     if INFLECTION in names or MEANING in names:
         relatives = learn_relatives(entries, Likeness(entries, vectors), drawn[:taught])
         for name in (INFLECTION, MEANING):
-            found[name] = SharedTranslations(name, entries, relatives, alike=name == INFLECTION)
+            evidence[name] = SharedTranslations(name, entries, relatives, alike=name == INFLECTION)
     if COPY in names:
-        found[COPY] = Copies(entries)
-    chosen = [found[name] for name in EVIDENCE if name in names]
+        evidence[COPY] = Copies(entries)
+    chosen = [evidence[name] for name in EVIDENCE if name in names]
     measured = drawn[taught : taught + _MEASURED]
     return Augmenter(chosen, {source.name: measure_trust(source, entries, measured) for source in chosen})

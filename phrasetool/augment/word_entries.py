@@ -1,4 +1,4 @@
-"""What a phrase table says of single words."""
+"""Entries of single words in a phrase table."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class WordEntries(Mapping[str, Sequence[WordEntry]]):
 
     def lexical(self, word: str) -> list[WordEntry]:
         """The entries of a word whose targets have letters or digits, with probabilities that add up to 1."""
-        found = [entry for entry in self._entries[word] if has_letter(entry.target)]
-        total = math.fsum(entry.probability for entry in found)
+        entries = [entry for entry in self._entries[word] if has_letter(entry.target)]
+        total = math.fsum(entry.probability for entry in entries)
         return [
             WordEntry(entry.target, (*entry.scores[:2], entry.probability / total, entry.scores[3]))
-            for entry in found
+            for entry in entries
             if entry.probability > 0
         ]
 

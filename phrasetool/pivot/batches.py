@@ -77,41 +77,41 @@ def batches(middles: Sequence[Middle], memory: int) -> Iterator[SourceBatch]:
 
     Args:
         middles: at least one.
-        memory: bytes that a batch should take; a source that leads to more is a batch by itself.
+        memory: bytes that a batch should take; a source that leads to more is a batch of its own.
     """
     pending: list[_Parts] = []
-    wanted: list[_Wanted] = [_Wanted() for _ in middles]
+    pending_groups: list[_SecondGroups] = [_SecondGroups() for _ in middles]
     for parts in _in_step([_parts(middle) for middle in middles]):
         for piece in _halved(parts, memory):
-            more = [before.with_part(part) for before, part in zip(wanted, piece, strict=True)]
-            if pending and sum(found.size for found in more) > memory:
-                yield from _batch(middles, pending, wanted)
-                pending, more = [], [_Wanted().with_part(part) for part in piece]
+            more = [before.with_part(part) for before, part in zip(pending_groups, piece, strict=True)]
+            if pending and sum(loads.size for loads in more) > memory:
+                yield from _batch(middles, pending, pending_groups)
+                pending, more = [], [_SecondGroups().with_part(part) for part in piece]
             pending.append(piece)
-            wanted = more
-    yield from _batch(middles, pending, wanted)
+            pending_groups = more
+    yield from _batch(middles, pending, pending_groups)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _SecondGroups:
     """Groups of a second leg, ascending, and the memory of these and of the entries that lead there."""
 
     groups: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     size: int = 0
 
-    def with_part(self, part: _Part | None) -> _Wanted:
+    def with_part(self, part: _Part | None) -> _SecondGroups:
         if part is None:
             return self
-        found, first = np.unique(part.groups, return_index=True)
-        first = first[found != NO_LINK]
-        found = found[found != NO_LINK]
-        places = np.searchsorted(self.groups, found)
-        new = np.ones(len(found), np.bool_)
+        groups, first = np.unique(part.groups, return_index=True)
+        first = first[groups != NO_LINK]
+        groups = groups[groups != NO_LINK]
+        places = np.searchsorted(self.groups, groups)
+        new = np.ones(len(groups), np.bool_)
         inside = places < len(self.groups)
-        new[inside] = self.groups[places[inside]] != found[inside]
+        new[inside] = self.groups[places[inside]] != groups[inside]
         size = self.size + int(part.sizes[first[new]].sum()) + int(bytes_of_groups(part.rows).sum())
         # A stable sort merges what is sorted already.
-        return _Wanted(np.sort(np.concatenate([self.groups, found[new]]), kind="stable"), size)
+        return _SecondGroups(np.sort(np.concatenate([self.groups, groups[new]]), kind="stable"), size)
 
 
 def _parts(middle: Middle) -> Iterator[_Part]:
@@ -143,7 +143,7 @@ def _halved(parts: _Parts, memory: int) -> Iterator[_Parts]:
     there = [part for part in parts if part is not None]
     largest = max(there, key=lambda part: len(part.rows.sources))
     sources = len(largest.rows.sources)
-    if sources == 1 or sum(_Wanted().with_part(part).size for part in there) <= memory:
+    if sources == 1 or sum(_SecondGroups().with_part(part).size for part in there) <= memory:
         yield parts
         return
     key = largest.rows.key(sources // 2 - 1)
@@ -158,16 +158,18 @@ def _halved(parts: _Parts, memory: int) -> Iterator[_Parts]:
         yield from _halved(half, memory)
 
 
-def _batch(middles: Sequence[Middle], pending: Sequence[_Parts], wanted: Sequence[_Wanted]) -> Iterator[SourceBatch]:
+def _batch(
+    middles: Sequence[Middle], pending: Sequence[_Parts], second_groups: Sequence[_SecondGroups]
+) -> Iterator[SourceBatch]:
     """The batch of some parts; none where they lead nowhere."""
     loaded: list[LegRows] = []
     firsts: list[LegRows] = []
     ways: list[Int64Array] = []
     numbers: list[int] = []
     row = 0
-    for number, (middle, found) in enumerate(zip(middles, wanted, strict=True)):
+    for number, (middle, needed) in enumerate(zip(middles, second_groups, strict=True)):
         parts = [piece[number] for piece in pending]
-        # What leads nowhere still counts how often a source was seen.
+        # Entries that lead nowhere still count how often a source was seen.
         there = [part for part in parts if part is not None]
         if not there:
             continue
@@ -176,11 +178,11 @@ def _batch(middles: Sequence[Middle], pending: Sequence[_Parts], wanted: Sequenc
         groups = np.concatenate([part.groups for part in there])
         ends = np.zeros((len(groups), 2), np.int64)
         ways.append(ends)
-        if not len(found.groups):
+        if not len(needed.groups):
             continue
-        second = middle.second.load(found.groups)
+        second = middle.second.load(needed.groups)
         linked = groups != NO_LINK
-        places = np.searchsorted(found.groups, groups[linked])
+        places = np.searchsorted(needed.groups, groups[linked])
         ends[linked, 0], ends[linked, 1] = row + second.groups[places], row + second.groups[places + 1]
         loaded.append(second)
         row += len(second)

@@ -20,7 +20,7 @@ FIXED_NUMBERS = 6
 # Behind them, where there are some: similarities source-to-target and target-to-source in [0, 1], then probabilities of
 # monotone, swap, other towards the phrase before, and towards the next.
 SIMILARITIES, ORIENTATIONS = 2, 6
-# What stands behind every phrase: so its bytes sort as lines of a table do.
+# Suffix of every phrase, with which its bytes sort as lines of a table do.
 PHRASE_END = b" |||"
 
 

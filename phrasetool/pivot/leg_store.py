@@ -1,4 +1,4 @@
-"""A leg on disk: written block by block, read block by block, or those groups that are wanted."""
+"""A leg on disk: written block by block, and read block by block or by selected groups."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from phrasetool.disk.disk_columns import DiskColumn
 from phrasetool.phrases import Int64Array, prefix_sums
 from phrasetool.pivot.leg_rows import LegRows, Ragged
 
-# What an entry takes while it is worked on, besides what is stored: the number of its target, and its places in the
-# table that numbers them and in the order of their bytes.
+# Bytes that an entry takes during processing, in addition to the stored ones: the number of its target, and its places
+# in the table that numbers them and in the order of their bytes.
 _WORKED_ON = 40
 
 

@@ -68,16 +68,16 @@ class Links:
     def __init__(self, first: LegStore, second: LegStore, memory: int, folder: str | None) -> None:
         parts = parts_for(len(first) + second.groups, _PHRASE_BYTES, memory)
         cuts = _cuts_of_hashes(parts)
-        asked, known = Partitions(folder, _PHRASE, cuts), Partitions(folder, _PHRASE, cuts)
-        _add_targets(first, asked)
+        requested, known = Partitions(folder, _PHRASE, cuts), Partitions(folder, _PHRASE, cuts)
+        _add_targets(first, requested)
         _add_sources(second, known)
         by_row = Partitions(folder, _LINK, even_cuts(len(first), parts_for(len(first), _LINK_BYTES, memory)))
         totals = np.zeros(6, np.int64)
-        for part in range(len(asked)):
-            wanted = asked.take(part)
-            group, size = _look_up(wanted, known.take(part))
-            totals += _totals(wanted, group >= 0)
-            by_row.add(wanted["row"], row=wanted["row"], group=group, bytes=size)
+        for part in range(len(requested)):
+            targets = requested.take(part)
+            group, size = _look_up(targets, known.take(part))
+            totals += _totals(targets, group >= 0)
+            by_row.add(targets["row"], row=targets["row"], group=group, bytes=size)
         self._column = DiskColumn(folder, np.int64, 2)
         for part, (start, end) in enumerate(by_row.bounds(0, len(first))):
             records = by_row.take(part)
@@ -130,25 +130,25 @@ def _words(phrases: Ragged) -> Int64Array:
     return words
 
 
-def _look_up(wanted: Records, known: Records) -> tuple[Int64Array, Int64Array]:
-    """Group and its bytes of each wanted phrase."""
+def _look_up(targets: Records, known: Records) -> tuple[Int64Array, Int64Array]:
+    """Return the group that each target phrase leads to, and the bytes of the group."""
     order = np.argsort(known["key"], kind="stable")
     keys = known["key"][order]
-    places = np.searchsorted(keys, wanted["key"])
-    group, size = np.full(len(wanted), NO_LINK, np.int64), np.zeros(len(wanted), np.int64)
+    places = np.searchsorted(keys, targets["key"])
+    group, size = np.full(len(targets), NO_LINK, np.int64), np.zeros(len(targets), np.int64)
     inside = np.flatnonzero(places < len(keys))
     rows = order[places[inside]]
-    same = (known["key"][rows] == wanted["key"][inside]) & (known["check"][rows] == wanted["check"][inside])
+    same = (known["key"][rows] == targets["key"][inside]) & (known["check"][rows] == targets["check"][inside])
     group[inside[same]], size[inside[same]] = known["row"][rows[same]], known["bytes"][rows[same]]
     return group, size
 
 
-def _totals(wanted: Records, found: npt.NDArray[np.bool_]) -> Int64Array:
-    """Distinct phrases and their words, and the mass of all, each with the found ones beside it."""
-    _, first = np.unique(wanted["key"], return_index=True)
-    words = wanted["words"].astype(np.int64)
-    once = found[first]
+def _totals(targets: Records, linked: npt.NDArray[np.bool_]) -> Int64Array:
+    """Return the distinct phrases, their words, and the mass of all, each followed by that of linked ones."""
+    _, first = np.unique(targets["key"], return_index=True)
+    words = targets["words"].astype(np.int64)
+    once = linked[first]
     return np.array(
-        [len(first), once.sum(), words[first].sum(), words[first][once].sum(), wanted["units"].sum(),
-         wanted["units"][found].sum()], np.int64,
+        [len(first), once.sum(), words[first].sum(), words[first][once].sum(), targets["units"].sum(),
+         targets["units"][linked].sum()], np.int64,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is wrong with two legs that hardly meet: one is given the other way round, or capitals differ."""
+"""Diagnosis of two legs that hardly meet: one of them is reversed, or capitals differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Side = Callable[[LegStore], Iterator[Ragged]]
 
 
 def mistake(first: LegStore, second: LegStore, share: float) -> str | None:
-    """What would bring the legs together.
+    """Find the change that would make the legs meet.
 
     Args:
         first, second: the legs.
@@ -56,21 +56,21 @@ def _small(side: _Side) -> _Side:
     """The phrases of a side with small letters of ASCII."""
 
     def phrases(leg: LegStore) -> Iterator[Ragged]:
-        for found in side(leg):
-            capital = (found.items >= ord("A")) & (found.items <= ord("Z"))
-            yield Ragged(np.where(capital, found.items | _CASE, found.items), found.offsets)
+        for block in side(leg):
+            capital = (block.items >= ord("A")) & (block.items <= ord("Z"))
+            yield Ragged(np.where(capital, block.items | _CASE, block.items), block.offsets)
 
     return phrases
 
 
 def _sample(leg: LegStore, side: _Side, rate: int) -> npt.NDArray[np.uint64]:
     """Hashes of distinct phrases, one of so many; the same phrases of every side."""
-    found = [np.zeros(0, np.uint64)]
+    samples = [np.zeros(0, np.uint64)]
     for phrases in side(leg):
         hashes = np.unique(hash_phrases(phrases)[:, 0])
-        found.append(hashes[(hashes >> np.uint64(20)) % np.uint64(rate) == 0])
-    return np.unique(np.concatenate(found))
+        samples.append(hashes[(hashes >> np.uint64(20)) % np.uint64(rate) == 0])
+    return np.unique(np.concatenate(samples))
 
 
-def _share(wanted: npt.NDArray[np.uint64], there: npt.NDArray[np.uint64]) -> float:
-    return float(np.isin(wanted, there, assume_unique=True).mean()) if len(wanted) else 0.0
+def _share(sample: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> float:
+    return float(np.isin(sample, other, assume_unique=True).mean()) if len(sample) else 0.0

@@ -91,12 +91,12 @@ class WaySums:
 
 @dataclass(frozen=True)
 class WayRules:
-    """What is summed, and what stays.
+    """Rules for the pivot paths that are summed and the entries that are kept.
 
     Attributes:
         middles: how many middle languages there are.
         keep: entries that a source may have, the most probable ones; 0: any number.
-        least: probability p(b|a) or p(c|b) below which an entry of a leg is no way.
+        least: probability p(b|a) or p(c|b) below which an entry of a leg is not used.
         least_counts: whether a way was seen as often as the less frequent of its two pairs, instead of as often as can
             be expected.
         similarities, orientations: whether legs have them.
