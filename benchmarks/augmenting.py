@@ -39,10 +39,8 @@ from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.streams import Input
 from moses_compat.jobs.augmented_tables import read_words
 from moses_compat.tables.blocks import TableScan
-from phrasetool.augment.evidence import EVIDENCE
+from phrasetool.augment.evidence import EVIDENCE, WordEntries, has_letter
 from phrasetool.augment.relatives import shared_beginning
-from phrasetool.augment.scripts import has_letter
-from phrasetool.augment.word_entries import WordEntries
 from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("augmenting")

@@ -13,8 +13,7 @@ from measuring import ROOT, WORK, report
 
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.files.streams import Input
-from phrasetool.embeddings.initial import initial_vectors
-from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
+from phrasetool.embeddings.training import initial_vectors, phrase_sentences, train_word2vec
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrase_encoder.settings import TrainingSettings

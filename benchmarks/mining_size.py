@@ -61,8 +61,7 @@ def exact(count: int, threads: int) -> None:
 
 def approximate(count: int, threads: int) -> None:
     """In a process of its own."""
-    from phrasetool.bitext.approximate import approximately_nearest
-    from phrasetool.bitext.nearest import exact_rows
+    from phrasetool.bitext.nearest import approximately_nearest, exact_rows
 
     sources, targets = mapped(count)
     found, told = approximately_nearest(sources, targets, NEIGHBOURS, threads)

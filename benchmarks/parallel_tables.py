@@ -30,7 +30,7 @@ from stored import StoredStudy
 
 from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.embeddings.training import train_word2vec
 from phrasetool.pair_classifier.labelled_pairs import LabelledPairs, contained_pairs, encoded_logits, random_pairs
 from phrasetool.pair_classifier.model import PairClassifierModel, probabilities_of
 from phrasetool.pair_classifier.quality import best_quality

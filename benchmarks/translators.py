@@ -31,7 +31,7 @@ from torch.nn import functional
 
 from moses_compat.corpora.bitexts import read_sentence_pairs
 from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
-from phrasetool.embeddings.fasttext import train_fasttext
+from phrasetool.embeddings.training import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bootstrap import sentence_statistics
 from phrasetool.training.checkpoint import CHECKPOINT

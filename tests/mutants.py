@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "pivot: p(a|c) sums the wrong direction of the second table",
-        "phrasetool/pivot/ways.py",
+        "phrasetool/pivot/paths.py",
         "row[0] += first[INVERSE] * second[INVERSE]",
         "row[0] += first[INVERSE] * second[DIRECT]",
         ("tests/moses_compat/jobs/test_pivot.py::test_all_ways_are_summed",),

@@ -30,7 +30,7 @@ from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import both_directions, dimension_of_model, model_source
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool import __version__
-from phrasetool.disk.writable import check_folder
+from phrasetool.disk.folders import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.watch import NOBODY, Watch

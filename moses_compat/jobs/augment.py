@@ -26,10 +26,8 @@ from moses_compat.jobs.augmented_tables import (
 from moses_compat.lines.words import table_fault
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, open_table
-from phrasetool.augment.augmenter import Augmenter, NewEntry
-from phrasetool.augment.evidence import EVIDENCE
-from phrasetool.augment.scripts import has_letter
-from phrasetool.augment.sources_of_evidence import learn_augmenter
+from phrasetool.augment.augmenter import Augmenter, NewEntry, learn_augmenter
+from phrasetool.augment.evidence import EVIDENCE, has_letter
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_splitting import split_words
@@ -275,7 +273,7 @@ def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: 
     """
     if not request.monolingual:
         return None
-    from phrasetool.embeddings.fasttext import train_fasttext
+    from phrasetool.embeddings.training import train_fasttext
 
     watch.say("learning word vectors")
     own, others = (

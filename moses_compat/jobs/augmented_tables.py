@@ -25,7 +25,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import not_sorted
 from phrasetool.augment.augmenter import NewEntry
-from phrasetool.augment.word_entries import WordEntries, WordEntry
+from phrasetool.augment.evidence import WordEntries, WordEntry
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask, prefix_sums
 from phrasetool.pipeline import run

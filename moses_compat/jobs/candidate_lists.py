@@ -23,10 +23,8 @@ from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import open_table
 from phrasetool.errors import DataError
-from phrasetool.export.joined_texts import Texts, joined, lines_of
-from phrasetool.export.selection import Selector, as_phrases, most_frequent
-from phrasetool.export.target_candidates import CandidateStore, word_probabilities
-from phrasetool.export.units import UnitTable, Words
+from phrasetool.export.candidates import CandidateStore, Selector, as_phrases, most_frequent, word_probabilities
+from phrasetool.export.units import Texts, UnitTable, Words, joined, lines_of
 from phrasetool.export.vocabularies import UnitVocabulary, read_vocabulary
 from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols

@@ -15,7 +15,7 @@ from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder
-from phrasetool.export.target_candidates import discounted_frequencies
+from phrasetool.export.candidates import discounted_frequencies
 from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, Mask
 from phrasetool.pipeline import run
 

@@ -20,9 +20,7 @@ import numpy.typing as npt
 from moses_compat.files.streams import Output
 from moses_compat.jobs.candidate_lists import CandidateReport, Collected, CoverageMeter
 from phrasetool.errors import DataError
-from phrasetool.export.selection import Selector
-from phrasetool.export.target_candidates import TargetCandidates
-from phrasetool.export.unit_candidates import unit_candidates
+from phrasetool.export.candidates import Selector, TargetCandidates, unit_candidates
 from phrasetool.kernels.jit import exact_kernel
 
 MAGIC = 0xF11A48D5013417F5

@@ -18,11 +18,9 @@ from moses_compat.files.packing import without_ending
 from moses_compat.files.paths import STANDARD, same_file
 from moses_compat.files.streams import Input
 from moses_compat.lines.words import is_number
-from phrasetool.bitext.approximate import Agreement, approximately_nearest
+from phrasetool.bitext.candidates import Candidates, best_of_both, candidates, retrieve
 from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
-from phrasetool.bitext.nearest import Neighbours, nearest_both_ways
-from phrasetool.bitext.neighbour_margins import Candidates, candidates
-from phrasetool.bitext.one_to_one import best_of_both, retrieve
+from phrasetool.bitext.nearest import Agreement, Neighbours, approximately_nearest, nearest_both_ways
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifiedPairs, PairEncoder, PairModel, without_length
@@ -271,8 +269,8 @@ class MiningSettings:
 
     Attributes:
         k: nearest sentences that are looked at.
-        margin: one of `phrasetool.bitext.neighbour_margins.MARGINS`.
-        retrieval: one of `phrasetool.bitext.one_to_one.RETRIEVALS`.
+        margin: one of `phrasetool.bitext.candidates.MARGINS`.
+        retrieval: one of `phrasetool.bitext.candidates.RETRIEVALS`.
         search: exact, approximate or auto.
         min_cosine: pairs below it are left out, whatever their margin.
         rerank: candidates of a sentence that the classifier sees; 0: none.

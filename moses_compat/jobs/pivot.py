@@ -37,19 +37,16 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, open_table
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import not_sorted
-from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.disk.columns import DiskColumn
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF, MINUS, PIPE, SPACE, copy_bytes, is_blank, skip_blanks, token_end
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array, prefix_sums
 from phrasetool.pipeline import run
 from phrasetool.pivot.batches import Middle, SourceBatch, batches
-from phrasetool.pivot.composed_alignments import compose_alignments, empty_alignments
-from phrasetool.pivot.leg_rows import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, LegRows, Ragged
-from phrasetool.pivot.leg_store import LegStore
-from phrasetool.pivot.links import Links, Meeting
-from phrasetool.pivot.mistaken_legs import CAPITALS, FIRST, ORDER, SECOND, mistake
-from phrasetool.pivot.ways import (
+from phrasetool.pivot.legs import FIXED_NUMBERS, ORIENTATIONS, PHRASE_END, SIMILARITIES, LegRows, LegStore, Ragged
+from phrasetool.pivot.links import CAPITALS, FIRST, ORDER, SECOND, Links, PivotCoverage, diagnose_mismatch
+from phrasetool.pivot.paths import (
     BEST,
     FIXED_SUMS,
     PAIR_COUNT,
@@ -57,11 +54,13 @@ from phrasetool.pivot.ways import (
     SUM_ORIENTATIONS,
     SUM_SIMILARITIES,
     TARGET_COUNT,
-    WayRules,
-    WaySums,
-    cut_by_ways,
+    PathRules,
+    PathSums,
+    compose_alignments,
+    cut_by_paths,
+    empty_alignments,
     number_targets,
-    sum_ways,
+    sum_paths,
 )
 from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import split_words
@@ -363,7 +362,7 @@ def _format(
 
 
 def _lines(
-    batch: SourceBatch, found: WaySums, scores: DoubleArray, points: Ragged | None, counts: DoubleArray
+    batch: SourceBatch, found: PathSums, scores: DoubleArray, points: Ragged | None, counts: DoubleArray
 ) -> ByteArray:
     sources, targets = batch.first.sources, batch.second.targets
     size = np.diff(sources.offsets)[found.sources].sum() + np.diff(targets.offsets)[found.targets].sum()
@@ -391,7 +390,7 @@ class PivotLines:
     """
 
     columns: tuple[str, ...]
-    rules: WayRules
+    rules: PathRules
 
     def names(self) -> tuple[str, ...]:
         """What the columns behind the four scores say."""
@@ -404,7 +403,7 @@ class PivotLines:
             names += [f"similarity {way}, {of}" for of in ("mean", "best way") for way in ("s→t", "t→s")]
         return tuple(names)
 
-    def phrase_table(self, batch: SourceBatch, found: WaySums, points: Ragged) -> ByteArray:
+    def phrase_table(self, batch: SourceBatch, found: PathSums, points: Ragged) -> ByteArray:
         """Lines of a phrase table: scores, the composed alignment, counts c(t) c(s) c(s,t)."""
         sums = found.sums
         columns = [np.maximum(sums[:, :SCORES], _LEAST_SCORE)]
@@ -419,7 +418,7 @@ class PivotLines:
         counts = np.column_stack([sums[:, TARGET_COUNT], found.source_counts, sums[:, PAIR_COUNT]])
         return _lines(batch, found, np.concatenate(columns, axis=1), points, np.ascontiguousarray(counts))
 
-    def reordering_table(self, batch: SourceBatch, found: WaySums) -> ByteArray:
+    def reordering_table(self, batch: SourceBatch, found: PathSums) -> ByteArray:
         """Lines of a reordering table in step with the phrase table."""
         at = FIXED_SUMS + SUM_SIMILARITIES * self.rules.similarities
         return _lines(batch, found, found.sums[:, at : at + SUM_ORIENTATIONS], None, np.zeros((len(found), 3)))
@@ -447,14 +446,14 @@ def check_meeting(names: tuple[str, str], middle: Middle, scan: TableScan) -> No
         ORDER: "; it looks as if both were given in the wrong order, or the wrong way round",
         CAPITALS: "; without capitals many more would be: both need one form of the middle language",
         None: "; expected tables whose middle language is tokenised and written alike",
-    }[mistake(middle.first, middle.second, coverage.share)]
+    }[diagnose_mismatch(middle.first, middle.second, coverage.share)]
     if coverage.mass < LEAST_MASS:
         scan.refuse(DataError(first, f"{overlap}{why}", remedy="go on"))
     else:
         scan.warn(f"{first}: {overlap}{why}")
 
 
-def describe_overlap(coverage: Meeting, second: str) -> str:
+def describe_overlap(coverage: PivotCoverage, second: str) -> str:
     """Describe for users how many middle phrases of the first table are sources of the second."""
     return (
         f"{100 * coverage.share:.0f}% of its {coverage.phrases:,} target phrases ({100 * coverage.share_of_words:.0f}% "
@@ -521,7 +520,7 @@ class PivotRequest:
     @property
     def lines(self) -> PivotLines:
         """What is summed, and how it is written."""
-        rules = WayRules(
+        rules = PathRules(
             len(self.tables), self.keep, self.least, self.least_counts, bool(self.similarities),
             bool(self.reordering_tables),
         )  # fmt: skip
@@ -546,7 +545,7 @@ class PivotReport:
     ways: int
     without_alignment: int
     columns: tuple[str, ...]
-    middles: tuple[Meeting, ...]
+    middles: tuple[PivotCoverage, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -648,11 +647,11 @@ def _batch(
     targets = number_targets(batch.second.targets)
 
     def work(sources: tuple[int, int]) -> _Written:
-        found = sum_ways(batch, targets, *sources, lines.rules)
+        found = sum_paths(batch, targets, *sources, lines.rules)
         points = compose_alignments(batch, found.best)
         text = table.encode(lines.phrase_table(batch, found, points))
         more = beside.encode(lines.reordering_table(batch, found)) if beside else b""
         distinct = int((found.sources[1:] != found.sources[:-1]).sum()) + (len(found) > 0)
         return _Written(text, more, len(found), distinct, int(found.ways.sum()), empty_alignments(points))
 
-    return run(cut_by_ways(batch, _WAYS_AT_ONCE), work, threads)
+    return run(cut_by_paths(batch, _WAYS_AT_ONCE), work, threads)

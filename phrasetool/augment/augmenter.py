@@ -1,17 +1,41 @@
-"""All sources of evidence together: what is proposed for a word, and how far it is to be trusted."""
+"""Translations of unknown words: all sources of evidence, each weighted by how often it is right on known words."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.augment.evidence import Evidence, Proposal
-from phrasetool.augment.logistic import Doubles, expected, regression
-from phrasetool.augment.word_entries import WordEntries
+from phrasetool.augment.compounds import Compounds, learn_compounds
+from phrasetool.augment.evidence import (
+    COMPOUND,
+    COPY,
+    EVIDENCE,
+    INFLECTION,
+    MEANING,
+    Evidence,
+    Proposal,
+    WordEntries,
+    has_digit,
+    has_letter,
+)
+from phrasetool.augment.relatives import (
+    SELDOM,
+    TAUGHT,
+    Doubles,
+    Likeness,
+    SharedTranslations,
+    expected,
+    learn_relatives,
+    regression,
+)
+from phrasetool.phrases import FloatArray
 
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
+_MARKS = str.maketrans(".,", ",.")
 # Translations written for a word: at most MOST, each at least LEAST_SHARE as probable as the best.  Less probable ones
 # mislead the decoder: on the development set of Multi30k German-English, all twenty gave 42.3 BLEU, a
 # tenth of the best 42.4, a quarter 42.6, a half 42.7, seven tenths 42.6, the best alone 42.5 (no new entries 41.8).
@@ -22,6 +46,43 @@ _RIGHT = 0.1
 # Trust in a source of evidence before anything was measured.
 _FIRST = 0.05
 _SMALLEST = 1e-12
+# Words that trust is measured on; others than those that likeness is learnt from.
+_MEASURED = 500
+
+
+class Copies:
+    """An unknown word as its own translation; of a number with marks in it, in the form of the target language.
+
+    Args:
+        entries: known words; numbers among them show whether point and comma are exchanged.
+    """
+
+    name = "copy"
+
+    def __init__(self, entries: WordEntries) -> None:
+        exchanged = kept = same = words = 0
+        for word in entries:
+            best = max(entries[word], key=lambda entry: entry.probability).target
+            if is_number(word) and word != word.translate(_MARKS):
+                exchanged += best == word.translate(_MARKS)
+                kept += best == word
+            elif not has_digit(word):
+                words += 1
+                same += best == word
+        self._exchange = exchanged > kept
+        self._same = (same + 1) / (words + 2)
+
+    def proposals(self, word: str) -> list[Proposal]:
+        """Return the word itself, or a number with its separators exchanged, as the only proposal."""
+        if is_number(word):
+            written = word.translate(_MARKS) if self._exchange else word
+            return [Proposal(written, 1.0, 1.0, (1.0, 1.0), word)]
+        return [Proposal(word, self._same, 1.0, (1.0, 1.0), word)]
+
+
+def is_number(word: str) -> bool:
+    """Whether it is a number in digits."""
+    return _NUMBER.fullmatch(word) is not None
 
 
 @dataclass(frozen=True)
@@ -138,3 +199,40 @@ class Augmenter:
             for entry in entries
             if entry.target not in known
         ]
+
+
+def learn_augmenter(
+    entries: WordEntries, names: Sequence[str] = EVIDENCE, vectors: Mapping[str, FloatArray] | None = None,
+    seed: int = 1,
+) -> Augmenter:  # fmt: skip
+    """Learn from known words how unknown ones are translated.
+
+    Words that were seen seldom are taken for unknown, as they are most like them: some teach which likeness tells, and
+    on others it is measured how far each source of evidence is right.
+
+    Args:
+        entries: known words.
+        names: of the requested sources, some of `EVIDENCE`.
+        vectors: of known and unknown words, from monolingual text; likeness is that of letters alone without.
+        seed: of the words that are drawn.
+
+    Raises:
+        ValueError: an unknown source.
+    """
+    if unknown := [name for name in names if name not in EVIDENCE]:
+        raise ValueError(f"unknown source of evidence {unknown[0]!r}; expected some of {', '.join(EVIDENCE)}")
+    seldom = [word for word in entries.ordered if entries.count(word) <= SELDOM and has_letter(word)]
+    drawn = [seldom[place] for place in np.random.default_rng(seed).permutation(len(seldom)).tolist()]
+    taught = min(TAUGHT, len(drawn) // 2)
+    evidence: dict[str, Evidence] = {}
+    if COMPOUND in names:
+        evidence[COMPOUND] = Compounds(entries, learn_compounds(entries))
+    if INFLECTION in names or MEANING in names:
+        relatives = learn_relatives(entries, Likeness(entries, vectors), drawn[:taught])
+        for name in (INFLECTION, MEANING):
+            evidence[name] = SharedTranslations(name, entries, relatives, alike=name == INFLECTION)
+    if COPY in names:
+        evidence[COPY] = Copies(entries)
+    chosen = [evidence[name] for name in EVIDENCE if name in names]
+    measured = drawn[taught : taught + _MEASURED]
+    return Augmenter(chosen, {source.name: measure_trust(source, entries, measured) for source in chosen})

@@ -13,9 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from phrasetool.augment.evidence import Proposal
-from phrasetool.augment.scripts import has_letter, without_spaces
-from phrasetool.augment.word_entries import WordEntries, WordEntry
+from phrasetool.augment.evidence import Proposal, WordEntries, WordEntry, has_letter, without_spaces
 from phrasetool.text_splitting import split_words
 
 _LEAST = 3

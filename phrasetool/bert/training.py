@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from phrasetool.bert.data import Batch, Batches, MaskedTexts, PieceTexts, mask_pieces
+from phrasetool.bert.data import PAD, SPECIAL, Batch, Batches, MaskedTexts, PieceTexts, mask_pieces
 from phrasetool.bert.settings import MaskedLmSettings
-from phrasetool.bert.tokenizer import PAD, SPECIAL
-from phrasetool.disk.staged_folder import staged
+from phrasetool.disk.folders import staged
 from phrasetool.nn.device import products_in
 from phrasetool.text_encoders.folder_safety import folder_identity, go_offline, quieten
 from phrasetool.training.checks import StartError

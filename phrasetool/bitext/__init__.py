@@ -1,1 +1,1 @@
-"""Sentences and their translations: nearest neighbours, margins, pairs one to one, and how good they are."""
+"""Pairs of sentences that are translations of each other: nearest neighbours, margins, selection, and their quality."""

@@ -1,1 +1,1 @@
-"""What is done about folders and disks before and while something is written."""
+"""Files and folders during long work: temporary ones, columns on disk, packed values, and replaced output folders."""

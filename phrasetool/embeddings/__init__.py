@@ -1,1 +1,1 @@
-"""Word vectors: trained here (word2vec) or loaded from files."""
+"""Word vectors: read from files, or trained on one's own text."""

@@ -1,1 +1,1 @@
-"""What other systems can use of a phrase table: candidates of their output words, and terms."""
+"""Parts of a phrase table for other systems: candidates of their output units, and term pairs."""

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from phrasetool import __version__
-from phrasetool.disk.staged_folder import CONFIG, staged
+from phrasetool.disk.folders import CONFIG, staged
 from phrasetool.errors import ModelError, reason
 from phrasetool.models.families import FAMILIES, saved_families
 from phrasetool.options import imported

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.embeddings.initial import initial_vectors
-from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.embeddings.training import initial_vectors, train_word2vec
 from phrasetool.nn.losses import contrastive_loss
 from phrasetool.pair_classifier.inputs import SOURCE, TARGET, WordSides, known_parts, random_vectors
 from phrasetool.pair_classifier.labelled_pairs import (

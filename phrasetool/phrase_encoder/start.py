@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from phrasetool.embeddings.files import load_vectors, open_plain
-from phrasetool.embeddings.initial import components_to_remove, initial_vectors
-from phrasetool.embeddings.word2vec import phrase_sentences, train_word2vec
+from phrasetool.embeddings.training import components_to_remove, initial_vectors, phrase_sentences, train_word2vec
 from phrasetool.errors import DataError, ModelError
 from phrasetool.models.fit import CLEARLY, FEWEST, HARDLY_KNOWN, WELL_KNOWN, has_letter, measure_fit
 from phrasetool.phrase_encoder.model import BilingualModel

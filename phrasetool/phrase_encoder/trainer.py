@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from phrasetool.embeddings.initial import initial_vectors
+from phrasetool.embeddings.training import initial_vectors
 from phrasetool.nn.device import choose_device, device_name
 from phrasetool.phrase_encoder.encoder import EncoderParameters
 from phrasetool.phrase_encoder.losses import CoTrainingObjective, JointObjective

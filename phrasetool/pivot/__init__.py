@@ -1,1 +1,5 @@
-"""Two tables joined through a middle language: entries of the legs, ways between their ends, sums over ways."""
+"""Two tables joined through a pivot language.
+
+`legs` holds the entries of the two tables, `links` connects entries of the first to groups of the second, `batches`
+takes as many sources at a time as memory holds, and `paths` sums over all pivot phrases.
+"""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phrasetool.phrases import Int32Array, Int64Array
-from phrasetool.pivot.leg_rows import LegRows, Ragged
-from phrasetool.pivot.leg_store import LegStore, bytes_of_groups
+from phrasetool.pivot.legs import LegRows, LegStore, Ragged, bytes_of_groups
 from phrasetool.pivot.links import NO_LINK, Links
 
 

@@ -1,18 +1,17 @@
-"""Which group of the second leg each entry of the first one leads to, found outside of memory."""
+"""Links from each entry of the first leg to a group of the second, made outside of memory, and their coverage."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.disk_columns import DiskColumn
-from phrasetool.disk.partitions import Partitions, Records, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, Records, even_cuts, parts_for
 from phrasetool.kernels.bytes import SPACE
 from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
-from phrasetool.pivot.leg_rows import DIRECT, Ragged, hash_phrases
-from phrasetool.pivot.leg_store import LegStore, bytes_of_groups
+from phrasetool.pivot.legs import DIRECT, LegStore, Ragged, bytes_of_groups, hash_phrases
 
 NO_LINK = -1
 _PHRASE = np.dtype([("key", "u8"), ("check", "u8"), ("row", "i8"), ("bytes", "i8"), ("units", "i8"), ("words", "i4")])
@@ -21,10 +20,18 @@ _LINK = np.dtype([("row", "i8"), ("group", "i8"), ("bytes", "i8")])
 _PHRASE_BYTES, _LINK_BYTES = 3 * _PHRASE.itemsize, 3 * _LINK.itemsize
 # Sums of whole numbers do not depend on how records are parted.
 _UNITS = 10**9
+# Phrases that are looked at, of all those of a side.
+_SAMPLE = 1 << 18
+# As much has to be found otherwise, and so many times as much as there is.
+_LEAST_SHARE, _LEAST_GAIN = 0.1, 2.0
+_CASE = np.uint8(0x20)
+
+FIRST, SECOND, ORDER, CAPITALS = "first", "second", "order", "capitals"
+_Side = Callable[[LegStore], Iterator[Ragged]]
 
 
 @dataclass(frozen=True)
-class Meeting:
+class PivotCoverage:
     """How much of the first leg's middle the second one knows.
 
     Attributes:
@@ -86,7 +93,7 @@ class Links:
             rows[records["row"] - start, 1] = records["bytes"]
             self._column.append(rows)
         phrases, found, words, found_words, units, found_units = totals.tolist()
-        self.coverage = Meeting(phrases, found, words, found_words, found_units / max(1, units))
+        self.coverage = PivotCoverage(phrases, found, words, found_words, found_units / max(1, units))
 
     def read(self, first: int, last: int) -> tuple[Int64Array, Int64Array]:
         """The group of each entry first..last - 1, `NO_LINK` where there is none, and the memory that it takes."""
@@ -152,3 +159,59 @@ def _totals(targets: Records, linked: npt.NDArray[np.bool_]) -> Int64Array:
         [len(first), once.sum(), words[first].sum(), words[first][once].sum(), targets["units"].sum(),
          targets["units"][linked].sum()], np.int64,
     )  # fmt: skip
+
+
+def diagnose_mismatch(first: LegStore, second: LegStore, share: float) -> str | None:
+    """Find the change that would make the legs meet.
+
+    Args:
+        first, second: the legs.
+        share: of the first one's middle phrases that the second has.
+
+    Returns:
+        `FIRST` or `SECOND`: that leg turned round; `ORDER`: both, or one in the place of the other; `CAPITALS`: small
+        letters in both; None where nothing helps.
+    """
+    rate = max(1, max(len(first), len(second)) // _SAMPLE)
+    outer, middle = _sample(first, _sources, rate), _sample(first, _targets, rate)
+    other_middle, other_outer = _sample(second, _sources, rate), _sample(second, _targets, rate)
+    shares = {
+        FIRST: _share(outer, other_middle),
+        SECOND: _share(middle, other_outer),
+        ORDER: _share(outer, other_outer),
+        CAPITALS: _share(_sample(first, _small(_targets), rate), _sample(second, _small(_sources), rate)),
+    }
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] >= max(_LEAST_SHARE, _LEAST_GAIN * share) else None
+
+
+def _sources(leg: LegStore) -> Iterator[Ragged]:
+    return (block.sources for block in leg.blocks())
+
+
+def _targets(leg: LegStore) -> Iterator[Ragged]:
+    return (block.targets for block in leg.blocks())
+
+
+def _small(side: _Side) -> _Side:
+    """The phrases of a side with small letters of ASCII."""
+
+    def phrases(leg: LegStore) -> Iterator[Ragged]:
+        for block in side(leg):
+            capital = (block.items >= ord("A")) & (block.items <= ord("Z"))
+            yield Ragged(np.where(capital, block.items | _CASE, block.items), block.offsets)
+
+    return phrases
+
+
+def _sample(leg: LegStore, side: _Side, rate: int) -> npt.NDArray[np.uint64]:
+    """Hashes of distinct phrases, one of so many; the same phrases of every side."""
+    samples = [np.zeros(0, np.uint64)]
+    for phrases in side(leg):
+        hashes = np.unique(hash_phrases(phrases)[:, 0])
+        samples.append(hashes[(hashes >> np.uint64(20)) % np.uint64(rate) == 0])
+    return np.unique(np.concatenate(samples))
+
+
+def _share(sample: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> float:
+    return float(np.isin(sample, other, assume_unique=True).mean()) if len(sample) else 0.0

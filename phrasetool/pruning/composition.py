@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.disk.columns import DiskColumn
 from phrasetool.kernels.hashing import mix
 from phrasetool.kernels.interning import NO_KEY, find_key
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel

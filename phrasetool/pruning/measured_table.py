@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.disk.columns import DiskColumn
 from phrasetool.phrases import Int64Array, Mask
 from phrasetool.pruning.measures import Measure, Measures
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from phrasetool.disk.disk_columns import DiskColumn
+from phrasetool.disk.columns import DiskColumn
 from phrasetool.phrases import Mask
 from phrasetool.pruning.decision import Cut, Decision, Guarded, Ranking
 from phrasetool.pruning.measured_table import MeasuredTable

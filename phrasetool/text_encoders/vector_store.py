@@ -25,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.writable import check_folder, check_space
+from phrasetool.disk.folders import check_folder, check_space
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run

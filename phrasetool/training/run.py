@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phrasetool.disk.folders import CONFIG, check_folder, check_space, restore
 from phrasetool.disk.scratch import remove_dead
-from phrasetool.disk.staged_folder import CONFIG, restore
-from phrasetool.disk.writable import check_folder, check_space
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.watch import ItemTick, refuse
 
@@ -52,7 +51,7 @@ class TrainingRun:
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
     def check_space(self, size: int) -> None:
-        """See `phrasetool.disk.writable.check_space`."""
+        """See `phrasetool.disk.folders.check_space`."""
         check_space(self.folder, size)
 
     def refuse(self, error: PhraseToolError) -> None:

@@ -339,7 +339,7 @@ def test_room_for_work_files(folder, monkeypatch):
     monkeypatch.setattr("moses_compat.jobs.prune_ranking._MUCH", 100)
     done = prune(folder, *options, "--temporary", folder)
     assert done.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
-    monkeypatch.setattr("phrasetool.disk.writable.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
+    monkeypatch.setattr("phrasetool.disk.folders.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
     before = read(folder / "out")
     done = prune(folder, *options, "-q")
     assert done.code == 1

@@ -219,9 +219,9 @@ def test_a_folder_that_cannot_be_written_is_found_before_pairs_are_read(pairs, t
 def test_no_room_on_the_disk(pairs, tmp_path, monkeypatch):
     from types import SimpleNamespace
 
-    from phrasetool.disk import writable
+    from phrasetool.disk import folders
 
-    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
     done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
     assert done.code == 1
     assert f"{tmp_path / 'm'}: 0.0 MB are free on its disk, but what is written there takes up to" in done.message

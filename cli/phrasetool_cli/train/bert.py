@@ -155,8 +155,7 @@ def _in_pieces(
     inputs: MaskedLmInputs, lines: TextLines, development: TextLines, settings: MaskedLmSettings, watch: TerminalWatch
 ) -> tuple[Any, PieceTexts, PieceTexts]:
     """The tokenizer, and what to learn from and the development set in its pieces."""
-    from phrasetool.bert.data import piece_texts
-    from phrasetool.bert.tokenizer import train_word_pieces
+    from phrasetool.bert.data import piece_texts, train_word_pieces
 
     try:
         tokenizer = train_word_pieces(lines.all, settings)

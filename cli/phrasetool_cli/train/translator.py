@@ -191,7 +191,7 @@ def _vocabularies(
     inputs: NeuralInputs, texts: TextPairs, settings: TranslatorSettings, run: RunOptions, watch: TerminalWatch
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
-    from phrasetool.disk.writable import check_space
+    from phrasetool.disk.folders import check_space
     from phrasetool.training.checks import doubting
     from phrasetool.translator.network import target_table
     from phrasetool.translator.training import checkpoint_bytes
@@ -218,8 +218,8 @@ def _known_vectors(
     """Vectors of target words, of the frequent ones and of others."""
     from moses_compat.corpora.texts import unescaped_sentences
     from moses_compat.files.streams import open_bytes
-    from phrasetool.embeddings.fasttext import train_fasttext
     from phrasetool.embeddings.files import load_vectors
+    from phrasetool.embeddings.training import train_fasttext
 
     words = texts.target_words
     if inputs.vectors:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.disk.disk_columns import DiskColumn
-from phrasetool.disk.partitions import Partitions, Records, drawn_cuts, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, Records, drawn_cuts, even_cuts, parts_for
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.smt.language_model.ngram_counts import BEGIN_ID, mark_sentences
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.disk_columns import DiskColumn
-from phrasetool.disk.partitions import Partitions, drawn_cuts, even_cuts, parts_for
+from phrasetool.disk.columns import DiskColumn, Partitions, drawn_cuts, even_cuts, parts_for
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask
 from phrasetool.smt.language_model.counts_on_disk import DiskNgrams, DiskText, count_on_disk
 from phrasetool.smt.language_model.kneser_ney import (

@@ -11,7 +11,7 @@ from moses_compat.jobs.annotate import IniEdit, ini_beside
 from moses_compat.jobs.augment import AugmentRequest, augment
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.inspect import inspect_table
-from phrasetool.augment.sources_of_evidence import learn_augmenter
+from phrasetool.augment.augmenter import learn_augmenter
 from phrasetool.errors import DataError
 from tests.commands import read, write
 from tests.phrasetool.augment.toy_words import toy_entries

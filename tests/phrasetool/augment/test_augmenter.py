@@ -1,9 +1,28 @@
 import pytest
 
-from phrasetool.augment.augmenter import LEAST_SHARE, MOST, Augmenter, measure_trust
-from phrasetool.augment.evidence import Proposal
-from phrasetool.augment.word_entries import WordEntries
-from tests.phrasetool.augment.toy_words import entry
+from phrasetool.augment.augmenter import LEAST_SHARE, MOST, Augmenter, Copies, is_number, learn_augmenter, measure_trust
+from phrasetool.augment.evidence import EVIDENCE, Proposal, WordEntries
+from tests.phrasetool.augment.toy_words import entry, toy_entries
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"), [("1", True), ("1.000,5", True), ("-3%", True), ("a1", False), ("1.", False), ("2-0", False)]
+)
+def test_numbers(word, expected):
+    assert is_number(word) == expected
+
+
+@pytest.mark.parametrize(("target", "expected"), [("2.5", "7.25"), ("2,5", "7,25")])
+def test_the_form_of_numbers_is_learnt(target, expected):
+    copies = Copies(WordEntries({"2,5": [entry(target)], "17": [entry("17")]}, {}))
+    assert [one.target for one in copies.proposals("7,25")] == [expected]
+    assert [one.target for one in copies.proposals("1999")] == ["1999"]
+
+
+def test_a_name_is_copied_as_often_as_known_words_are():
+    entries = WordEntries({"berlin": [entry("berlin")], "haus": [entry("house")], "baum": [entry("tree")]}, {})
+    (name,) = Copies(entries).proposals("oslo")
+    assert (name.target, name.weight) == ("oslo", pytest.approx(2 / 5))
 
 
 class Said:
@@ -66,3 +85,26 @@ def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():
     assert len(found) == MOST
     assert sum(entry.scores[2] for entry in found) <= 1 + 1e-9
     assert Augmenter([Said("silent", lambda word: [])], {"silent": trusts["many"]}).entries("new") == []
+
+
+def test_each_word_gets_what_its_evidence_says():
+    augmenter = learn_augmenter(toy_entries())
+    assert [source.name for source in augmenter.evidence] == list(EVIDENCE)
+    form = augmenter.entries("schnellst")[0]
+    assert (form.target, EVIDENCE.index("inflection") in form.sources) == ("fast", True)
+    compounds = [entry for entry in augmenter.entries("tischwald") if 0 in entry.sources]
+    assert compounds[0].target == "table forest"
+    assert "ωωω" in [entry.target for entry in augmenter.entries("ωωω")]
+
+
+def test_some_sources_alone():
+    augmenter = learn_augmenter(toy_entries(), ("copy", "compound"))
+    assert [source.name for source in augmenter.evidence] == ["compound", "copy"]
+    assert sorted(augmenter.trusts) == ["compound", "copy"]
+    with pytest.raises(ValueError, match="unknown source of evidence 'magic'; expected some of compound"):
+        learn_augmenter(toy_entries(), ("magic",))
+
+
+def test_the_same_seed_gives_the_same():
+    one, other = (learn_augmenter(toy_entries(), seed=3).entries("blauste") for _ in range(2))
+    assert one == other

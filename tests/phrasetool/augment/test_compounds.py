@@ -1,7 +1,7 @@
 import pytest
 
 from phrasetool.augment.compounds import CompoundRules, Compounds, Link, learn_compounds
-from phrasetool.augment.word_entries import WordEntries
+from phrasetool.augment.evidence import WordEntries
 from tests.phrasetool.augment.toy_words import entry, toy_entries
 
 

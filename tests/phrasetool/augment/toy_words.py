@@ -1,6 +1,6 @@
 """Words of a toy language: compounds of known parts, and forms of one stem, with translations that say so."""
 
-from phrasetool.augment.word_entries import WordEntries, WordEntry
+from phrasetool.augment.evidence import WordEntries, WordEntry
 
 PARTS = {
     "haus": "house", "stein": "stone", "rad": "bike", "weg": "path", "wald": "forest", "boot": "boat", "meer": "sea",

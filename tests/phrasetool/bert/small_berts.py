@@ -1,8 +1,7 @@
 """Small own BERTs: a bitext of a tiny language in pieces, and settings that make training short."""
 
-from phrasetool.bert.data import TextLines, piece_texts
+from phrasetool.bert.data import TextLines, piece_texts, train_word_pieces
 from phrasetool.bert.settings import MaskedLmSettings
-from phrasetool.bert.tokenizer import train_word_pieces
 from tests.cli.small_translator import sentences
 
 

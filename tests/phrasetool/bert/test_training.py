@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from phrasetool.bert.data import TextLines, piece_texts
-from phrasetool.disk import writable
+from phrasetool.disk import folders
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.text_encoders.loading import find_text_encoder
 from phrasetool.training.checks import DivergedError
@@ -244,7 +244,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     needed = checkpoint_bytes(settings, pieces)
     trainer = MaskedLmTrainer(data, held, pieces, settings)
     assert needed == 32 * sum(value.numel() for value in trainer.module.parameters())
-    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
         train_masked_lm(data, held, tokenizer, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from phrasetool.autoencoder.model import AutoencoderModel
-from phrasetool.disk.staged_folder import staged
+from phrasetool.disk.folders import staged
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.saved_model import load_saved_model, model_identity
 from phrasetool.phrase_encoder.kinds import MeanMax, Rae

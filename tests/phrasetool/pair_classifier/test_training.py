@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from phrasetool.disk import writable
-from phrasetool.embeddings.word2vec import train_word2vec
+from phrasetool.disk import folders
+from phrasetool.embeddings.training import train_word2vec
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.nn.losses import contrastive_loss
 from phrasetool.pair_classifier import training as module
@@ -168,7 +168,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
         train_pair_classifier(PAIRS, one, settings(), TrainingRun(tmp_path))
     with pytest.raises(DivergedError, match="smaller learning rate"):
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(learning_rate=1e30), TrainingRun(tmp_path))
-    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
     with pytest.raises(PhraseToolError, match="make room"):
         train_pair_classifier(PAIRS, DEVELOPMENT, settings(), TrainingRun(tmp_path / "full"))
 

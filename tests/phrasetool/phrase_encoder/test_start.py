@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from phrasetool.embeddings.word2vec import phrase_sentences
+from phrasetool.embeddings.training import phrase_sentences
 from phrasetool.errors import ModelError
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.start import SIDES, Start, prescribed_settings, start_parameters

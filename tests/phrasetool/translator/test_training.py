@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from phrasetool.disk import writable
+from phrasetool.disk import folders
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.training.checks import DivergedError
@@ -120,7 +120,7 @@ def test_what_cannot_be_trained(tmp_path, monkeypatch):
     trainer = TranslatorTrainer(pairs, development, table, settings)
     numbers = sum(value.numel() for value in trainer.module.parameters())
     assert needed == 32 * numbers
-    monkeypatch.setattr(writable.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: type("Usage", (), {"free": needed - 1}))
     with pytest.raises(PhraseToolError, match="make room"):
         train_translator(pairs, development, table, settings, TrainingRun(tmp_path / "full"))
     assert not (tmp_path / "full").exists()

@@ -1,12 +1,12 @@
-"""All ways from sources over middle phrases to targets, and what they add up to.
+"""All paths from sources over pivot phrases to targets, the sums over them, and the alignments along them.
 
-A way from a through b to c has the probability p(b|a) p(c|b), and
+A path from a through b to c has the probability p(b|a) p(c|b), and
 
     p(c|a) = sum over b of p(b|a) p(c|b)        p(a|c) = sum over b of p(a|b) p(b|c)
 
 with lexical weights by the same sums (Utiyama and Isahara, "A Comparison of Pivot Methods for Phrase-based Statistical
 Machine Translation", NAACL 2007; Cohn and Lapata, "Machine Translation by Triangulation", ACL 2007; Wu and Wang, "Pivot
-Language Approach for Phrase-Based Statistical Machine Translation", ACL 2007).  Over several middle languages these are
+Language Approach for Phrase-Based Statistical Machine Translation", ACL 2007).  Over several pivot languages these are
 means.  Sums are taken in the order of the first leg's entries, so nothing changes their last bit.
 """
 
@@ -22,18 +22,9 @@ import numpy.typing as npt
 from phrasetool.kernels.interning import find_bytes, make_slots
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.kernels.sorting import sort_strings
-from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, prefix_sums
+from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, Mask, prefix_sums
 from phrasetool.pivot.batches import SourceBatch
-from phrasetool.pivot.leg_rows import (
-    DIRECT,
-    DIRECT_LEXICAL,
-    FIXED_NUMBERS,
-    INVERSE,
-    INVERSE_LEXICAL,
-    JOINT,
-    OUTER,
-    Ragged,
-)
+from phrasetool.pivot.legs import DIRECT, DIRECT_LEXICAL, FIXED_NUMBERS, INVERSE, INVERSE_LEXICAL, JOINT, OUTER, Ragged
 
 # Columns of the sums of an entry: the four scores, how often pair and target were seen, the probability of the best
 # way.
@@ -63,7 +54,7 @@ class NumberedTargets:
 
 
 @dataclass(frozen=True)
-class WaySums:
+class PathSums:
     """Entries that were made, those of a source together, ascending by target.
 
     Attributes:
@@ -90,7 +81,7 @@ class WaySums:
 
 
 @dataclass(frozen=True)
-class WayRules:
+class PathRules:
     """Rules for the pivot paths that are summed and the entries that are kept.
 
     Attributes:
@@ -155,7 +146,7 @@ def _doubled(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 @inner_kernel
-def _add_way(row: DoubleArray, first: DoubleArray, second: DoubleArray, weight: float, least_counts: bool) -> None:
+def _add_path(row: DoubleArray, first: DoubleArray, second: DoubleArray, weight: float, least_counts: bool) -> None:
     """Add the scores of a way, and how often it was seen."""
     row[0] += first[INVERSE] * second[INVERSE]
     row[1] += first[INVERSE_LEXICAL] * second[INVERSE_LEXICAL]
@@ -220,7 +211,7 @@ def _best_of(values: DoubleArray, numbers: Int32Array, keep: int) -> Int64Array:
 
 
 @exact_kernel
-def _sum_ways(
+def _sum_paths(
     groups: Int64Array,
     first_group: int,
     last_group: int,
@@ -272,7 +263,7 @@ def _sum_ways(
                     counts[place, 2] = -1
                     size += 1
                 row = sums[place]
-                _add_way(row, first[a], second[b], weight, least_counts)
+                _add_path(row, first[a], second[b], weight, least_counts)
                 counts[place, 0] += 1
                 if counts[place, 2] != middle:
                     counts[place, 2] = middle
@@ -301,7 +292,7 @@ def _sum_ways(
     return written
 
 
-def sum_ways(batch: SourceBatch, targets: NumberedTargets, first: int, last: int, rules: WayRules) -> WaySums:
+def sum_paths(batch: SourceBatch, targets: NumberedTargets, first: int, last: int, rules: PathRules) -> PathSums:
     """The entries of the sources first..last - 1 of a batch.
 
     Counts of a source or target are the sums over the middle languages that have it.  The count of a pair is what can
@@ -323,7 +314,7 @@ def sum_ways(batch: SourceBatch, targets: NumberedTargets, first: int, last: int
     room = int((np.minimum(most, rules.keep) if rules.keep else most).sum())
     sources, numbers, best = np.empty(room, np.int64), np.empty(room, np.int32), np.empty((room, 2), np.int64)
     sums, counts, of_source = np.empty((room, rules.width)), np.empty((room, 2), np.int64), np.empty(room)
-    size = _sum_ways(
+    size = _sum_paths(
         source.groups, first, last, np.ascontiguousarray(batch.ways), batch.middles,
         np.ascontiguousarray(source.numbers), np.ascontiguousarray(second.numbers), targets.numbers,
         np.full(len(targets.examples), -1, np.int32),
@@ -331,13 +322,13 @@ def sum_ways(batch: SourceBatch, targets: NumberedTargets, first: int, last: int
         sources, numbers, best, sums, counts, of_source,
     )  # fmt: skip
     _normalise(sums[:size], rules)
-    return WaySums(
+    return PathSums(
         sources[:size], targets.examples[numbers[:size]], best[:size], sums[:size], counts[:size, 0], counts[:size, 1],
         of_source[:size],
     )  # fmt: skip
 
 
-def _normalise(sums: DoubleArray, rules: WayRules) -> None:
+def _normalise(sums: DoubleArray, rules: PathRules) -> None:
     """Make means of sums: of scores over the middle languages, of all else over the ways."""
     weights = sums[:, DIRECT].copy()
     at = FIXED_SUMS
@@ -349,7 +340,7 @@ def _normalise(sums: DoubleArray, rules: WayRules) -> None:
     sums[:, :SCORES] /= rules.middles
 
 
-def cut_by_ways(batch: SourceBatch, most: int) -> list[tuple[int, int]]:
+def cut_by_paths(batch: SourceBatch, most: int) -> list[tuple[int, int]]:
     """Ranges of the sources of a batch, of some `most` ways, for a thread each."""
     totals = prefix_sums(batch.ways[:, 1] - batch.ways[:, 0])
     at_source = totals[batch.first.groups]
@@ -359,3 +350,63 @@ def cut_by_ways(batch: SourceBatch, most: int) -> list[tuple[int, int]]:
         next_cut = int(np.searchsorted(at_source, at_source[cuts[-1]] + most, "right")) - 1
         cuts.append(min(max(next_cut, cuts[-1] + 1), sources))
     return list(pairwise(cuts))
+
+
+@exact_kernel
+def _compose(
+    first_items: Int32Array,
+    first_offsets: Int64Array,
+    second_items: Int32Array,
+    second_offsets: Int64Array,
+    best: Int64Array,
+    items: Int32Array,
+    offsets: Int64Array,
+) -> int:
+    """The points of all best ways; return how many."""
+    count = 0
+    offsets[0] = 0
+    for entry in range(len(best)):
+        start = count
+        for p in range(first_offsets[best[entry, 0]], first_offsets[best[entry, 0] + 1]):
+            for q in range(second_offsets[best[entry, 1]], second_offsets[best[entry, 1] + 1]):
+                if first_items[p] & 0xFFFF != second_items[q] >> 16:
+                    continue
+                # Target first, which is how they ascend.
+                point = (second_items[q] & 0xFFFF) << 16 | first_items[p] >> 16
+                k = count
+                while k > start and items[k - 1] > point:
+                    k -= 1
+                if k > start and items[k - 1] == point:
+                    continue
+                for moved in range(count, k, -1):
+                    items[moved] = items[moved - 1]
+                items[k] = point
+                count += 1
+        offsets[entry + 1] = count
+    return count
+
+
+def compose_alignments(batch: SourceBatch, best: Int64Array) -> Ragged:
+    """The alignment points of best ways: a source word and a target word that are aligned with one middle word.
+
+    Args:
+        batch: with the legs' points.
+        best: int64, shape (E, 2), see `WaySums`.
+
+    Returns:
+        Of each entry its points, ascending by target position, target position << 16 | source position.
+    """
+    first, second = batch.first.points, batch.second.points
+    room = (np.diff(first.offsets)[best[:, 0]] * np.diff(second.offsets)[best[:, 1]]).sum()
+    items, offsets = np.empty(int(room), np.int32), np.empty(len(best) + 1, np.int64)
+    count = _compose(
+        first.items.astype(np.int32, copy=False), first.offsets, second.items.astype(np.int32, copy=False),
+        second.offsets, np.ascontiguousarray(best), items, offsets,
+    )  # fmt: skip
+    return Ragged(items[:count], offsets)
+
+
+def empty_alignments(points: Ragged) -> int:
+    """How many entries have no point."""
+    none: Mask = np.diff(points.offsets) == 0
+    return int(np.count_nonzero(none))

@@ -1,6 +1,8 @@
+"""Entries of single words."""
+
 import pytest
 
-from phrasetool.augment.word_entries import MOST_TARGETS, WordEntries, WordEntry
+from phrasetool.augment.evidence import MOST_TARGETS, WordEntries, WordEntry
 
 
 def test_the_most_probable_come_first_and_no_more_than_the_decoder_takes():

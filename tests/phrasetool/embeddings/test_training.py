@@ -1,8 +1,57 @@
+"""Word vectors trained with gensim, and the start vectors made of them."""
+
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from phrasetool.embeddings.initial import components_to_remove, initial_vectors, without_first_components
+from phrasetool.embeddings.training import (
+    components_to_remove,
+    initial_vectors,
+    phrase_sentences,
+    train_fasttext,
+    train_word2vec,
+    without_first_components,
+)
+from phrasetool.phrases import Phrases
 from phrasetool.vocabulary import Vocabulary
+from tests.commands import clean_environment
+
+TEXT = [[b"the", b"cat", b"sees", b"a", b"dog"], [b"the", b"caf\xe9", b"is", b"old"], []] * 30
+
+
+def test_word2vec_is_fixed_by_its_seed_and_takes_any_bytes():
+    vocabulary = Vocabulary([b"<unk>", b"gr\xfcn", b"haus", b"baum"])
+    phrases = Phrases.from_lists([[1, 2], [1, 3], [2, 3]] * 10)
+    made = [train_word2vec(phrase_sentences(phrases, vocabulary), 5, seed) for seed in (1, 1, 2)]
+    assert set(made[0]) == {b"gr\xfcn", b"haus", b"baum"}
+    np.testing.assert_array_equal(made[0][b"gr\xfcn"], made[1][b"gr\xfcn"])
+    assert (made[0][b"haus"] != made[2][b"haus"]).any()
+    assert train_word2vec([], 5, 1) == {}
+
+
+def test_every_word_has_a_vector_and_a_seed_fixes_it():
+    found = train_fasttext(TEXT, 8, 1)
+    assert set(found) == {word for sentence in TEXT for word in sentence}
+    assert all(vector.shape == (8,) and vector.dtype == np.float32 for vector in found.values())
+    again, other = train_fasttext(iter(TEXT), 8, 1), train_fasttext(TEXT, 8, 2)
+    assert all(np.array_equal(found[word], again[word]) for word in found)
+    assert not np.array_equal(found[b"cat"], other[b"cat"])
+    assert train_fasttext([], 8, 1) == {}
+
+
+def test_another_process_makes_the_same():
+    code = (
+        "import sys; from tests.phrasetool.embeddings.test_training import TEXT, train_fasttext; "
+        "sys.stdout.write(train_fasttext(TEXT, 8, 1)[b'cat'].tobytes().hex())"
+    )
+    done = [
+        subprocess.run([sys.executable, "-c", code], env=clean_environment(PYTHONHASHSEED=seed), capture_output=True,
+                       text=True, check=True)
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert done[0].stdout == done[1].stdout == train_fasttext(TEXT, 8, 1)[b"cat"].tobytes().hex()
 
 
 def test_initial_vectors_are_centred_scaled_and_fall_back_to_lower_case():

@@ -1,9 +1,12 @@
-"""From the cosine of a pair to its margin over what its sides reach with others (Artetxe and Schwenk, 2019).
+"""Candidate sentence pairs: their margins over other neighbours, and the selection of pairs.
+
+The margin relates the cosine of a pair to the cosines that its sides reach with others (Artetxe and Schwenk, 2019):
 
     score(x, y) = margin(cos(x, y), b(x, y)),   b(x, y) = (mean cosine of x with its k nearest
                                                            + mean cosine of y with its k nearest) / 2
 
-with margin(a, b) = a / b (ratio), a - b (distance) or a (absolute).
+with margin(a, b) = a / b (ratio), a - b (distance) or a (absolute).  Pairs are selected in one direction, in both, or
+so that each sentence is in at most one pair.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask
 MARGINS = ("ratio", "distance", "absolute")
 # A ratio to next to nothing says nothing: sentences that are near to none are no translations of each other.
 _LOWEST = 0.05
+RETRIEVALS = ("max", "forward", "backward", "intersection")
 
 
 @dataclass(frozen=True)
@@ -109,3 +113,70 @@ def candidates(forward: Neighbours, backward: Neighbours, how: str, min_cosine: 
     return Candidates(
         sources[places], targets[places], cosines[places], margin(cosines[places], around, how), seen[0], seen[1]
     )
+
+
+def retrieve(found: Candidates, how: str = "max") -> Int64Array:
+    """The pairs that are taken, the best first; of equally good ones the first.
+
+    Args:
+        found: candidates.
+        how: `forward`, the best target of each source among its neighbours; `backward`, the best source of each
+            target; `intersection`, what both say; `max`, of what either says, the best first, each sentence once
+            (LASER's).
+
+    Returns:
+        int64, places among the candidates.
+
+    Raises:
+        ValueError: there is no such way.
+    """
+    if how not in RETRIEVALS:
+        raise ValueError(f"unknown retrieval {how!r}; expected one of {', '.join(RETRIEVALS)}")
+    forward = _best_of_each(found, np.flatnonzero(found.forward), found.sources)
+    backward = _best_of_each(found, np.flatnonzero(found.backward), found.targets)
+    if how == "forward":
+        return _best_first(found.scores, forward)
+    if how == "backward":
+        return _best_first(found.scores, backward)
+    if how == "intersection":
+        return _best_first(found.scores, np.intersect1d(forward, backward))
+    ranked = _best_first(found.scores, np.union1d(forward, backward))
+    return ranked[_first_uses(found.sources[ranked], found.targets[ranked])]
+
+
+def best_of_both(found: Candidates, count: int) -> Int64Array:
+    """The places of the candidates that are among the `count` best of their source or of their target; ascending."""
+    chosen = np.zeros(len(found), np.bool_)
+    for own in (found.sources, found.targets):
+        order = np.lexsort((np.arange(len(found)), -found.scores, own))
+        ordered = own[order]
+        begins = np.flatnonzero(np.concatenate([np.ones(min(len(own), 1), np.bool_), ordered[1:] != ordered[:-1]]))
+        lengths = np.diff(np.append(begins, len(own)))
+        ranks = np.arange(len(own)) - np.repeat(begins, lengths)
+        chosen[order[ranks < count]] = True
+    return np.flatnonzero(chosen).astype(np.int64)
+
+
+def _best_of_each(found: Candidates, places: Int64Array, own: Int64Array) -> Int64Array:
+    """Of each sentence that has some, its best place."""
+    order = places[np.lexsort((places, -found.scores[places], own[places]))]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = own[order][1:] != own[order][:-1]
+    return order[first]
+
+
+def _best_first(scores: DoubleArray, places: Int64Array) -> Int64Array:
+    found: Int64Array = places[np.lexsort((places, -scores[places]))]
+    return found
+
+
+def _first_uses(sources: Int64Array, targets: Int64Array) -> Int64Array:
+    """Which pairs, in order, have no side that one taken before has."""
+    used: tuple[set[int], set[int]] = set(), set()
+    taken = []
+    for place, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        if source not in used[0] and target not in used[1]:
+            used[0].add(source)
+            used[1].add(target)
+            taken.append(place)
+    return np.array(taken, np.int64)

@@ -1,16 +1,42 @@
-"""Folders of models, replaced while processes die at every step: the old files or the new ones, never a mixture."""
+"""Output folders, before work begins and when it ends."""
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from phrasetool.disk import staged_folder
-from phrasetool.disk.staged_folder import CONFIG, exchange, restore, staged
+from phrasetool.disk import folders
+from phrasetool.disk.folders import CONFIG, check_folder, check_space, exchange, restore, staged
 from phrasetool.errors import PhraseToolError
 
 OLD = {CONFIG: "old", "part/words": "old", "weights": "old", "log": "mine", "deeper/file": "mine"}
 NEW = {**OLD, CONFIG: "new", "part/words": "new", "weights": "new", "more": "new"}
+
+
+def test_a_folder_that_can_be_made_is_not_made(tmp_path):
+    check_folder(tmp_path / "a" / "b")
+    check_folder(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_folders_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PhraseToolError, match="file: is a file, expected a folder to write to"):
+        check_folder(tmp_path / "file")
+    with pytest.raises(PhraseToolError, match=r"m: cannot write: .*file is no folder"):
+        check_folder(tmp_path / "file" / "m")
+    with pytest.raises(PhraseToolError, match="/proc/m: cannot write: "):
+        check_folder("/proc/m")
+
+
+def test_room_on_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=1_000_000))
+    check_space(tmp_path / "new" / "m", 1_000_000)
+    with pytest.raises(
+        PhraseToolError, match=r"m: 1\.0 MB are free on its disk, but .* takes up to 2\.5 MB; make room"
+    ):
+        check_space(tmp_path / "new" / "m", 2_500_000)
 
 
 def put(folder, files):
@@ -45,7 +71,7 @@ def test_a_model_is_replaced_in_one_step(folder, tmp_path, monkeypatch):
         seen.append(tree(other))
         return done
 
-    monkeypatch.setattr(staged_folder, "exchange", watched)
+    monkeypatch.setattr(folders, "exchange", watched)
     save(tmp_path / "name")
     if len(seen) == 2 and seen[0] == seen[1]:
         pytest.skip("folders cannot be exchanged here")
@@ -58,7 +84,7 @@ def test_a_model_is_replaced_in_one_step(folder, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("step", range(7))
 def test_file_by_file_the_old_model_comes_back(folder, monkeypatch, step):
-    monkeypatch.setattr(staged_folder, "exchange", lambda one, other: False)
+    monkeypatch.setattr(folders, "exchange", lambda one, other: False)
     replace, steps = os.replace, []
 
     def dying(one, other):

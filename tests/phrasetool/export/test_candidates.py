@@ -1,4 +1,4 @@
-"""Candidates of source phrases, their selection and their text, beside the same in obvious Python."""
+"""Candidates of source phrases, their selection and their text, against the same in plain Python."""
 
 from collections import defaultdict
 
@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.export.joined_texts import Texts, joined, lines_of
-from phrasetool.export.selection import Selector, as_phrases, most_frequent
-from phrasetool.export.target_candidates import CandidateStore, TargetCandidates, word_probabilities
-from phrasetool.export.unit_candidates import unit_candidates
+from phrasetool.export.candidates import (
+    CandidateStore,
+    Selector,
+    TargetCandidates,
+    as_phrases,
+    most_frequent,
+    unit_candidates,
+    word_probabilities,
+)
+from phrasetool.export.units import Texts, joined, lines_of
 from phrasetool.phrases import Phrases
 
 WORDS = 6
@@ -77,7 +83,7 @@ def test_a_phrase_has_what_its_words_do_not_bring(table, most, always):
 
 
 def test_the_store_gives_back_what_it_took(monkeypatch):
-    monkeypatch.setattr("phrasetool.export.target_candidates._TOGETHER", 2)
+    monkeypatch.setattr("phrasetool.export.candidates._TOGETHER", 2)
     table = [([k % 3], [([k % 4, 5], 8 - k)]) for k in range(5)]
     store, found = CandidateStore(None), candidates_of(table)
     store.append(found)

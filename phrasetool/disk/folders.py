@@ -1,10 +1,10 @@
-"""Folders of a model, changed as a whole: whoever looks finds the old model or the new one, even after a kill.
+"""Output folders: checked before work begins, and replaced as a whole when it ends, even if the process is killed.
 
 `config.json` is what makes a folder a model.  Where there is none yet, the files of the new model move in one by one,
-that one last.  Where there is one, a second folder is made beside, of the new files and links to all others, and the
-two change names in one step (`renameat2` with `RENAME_EXCHANGE`).  Where that cannot be had (another system, a file
-system without it, a folder whose parent cannot be written, or in which this process stands), files are replaced one by
-one, and the old ones are kept until the last: `restore` puts them back.
+that one last.  Where there is one, a second folder is made next to it, of the new files and links to all others, and
+the two change names in one step (`renameat2` with `RENAME_EXCHANGE`).  Where this is not possible (another system, a
+file system without it, a folder whose parent cannot be written, or in which this process stands), files are replaced
+one by one, and the old ones are kept until the last: `restore` puts them back.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,55 @@ _REPLACED = ".replaced"
 _STAGE = ".staged-"
 # Of linux/fs.h and fcntl.h.
 _RENAME_EXCHANGE, _AT_FDCWD = 2, -100
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that could not be made, or not be written to; nothing is left there.
+
+    Raises:
+        PhraseToolError: why.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise PhraseToolError(f"{path}: is a file, expected a folder to write to")
+    there = _existing(path)
+    try:
+        if not there.is_dir():
+            raise NotADirectoryError(0, f"{there} is no folder")
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
+
+
+def check_space(folder: str | os.PathLike[str], needed: int) -> None:
+    """Refuse a folder on a disk with too little room.
+
+    Args:
+        folder: that will be written to.
+        needed: bytes.
+
+    Raises:
+        PhraseToolError: how much is free, and how much is needed.
+    """
+    free = shutil.disk_usage(_existing(Path(folder))).free
+    if free < needed:
+        raise PhraseToolError(
+            f"{folder}: {_megabytes(free)} are free on its disk, but what is written there takes up to "
+            f"{_megabytes(needed)}; make room, or name a folder on another disk"
+        )
+
+
+def _existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    path = path.absolute()
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 @contextmanager
