@@ -85,6 +85,14 @@ def test_bytes_that_are_not_utf8(autoencoder, tmp_path):
     assert figures(path, "-m", autoencoder)["unknown_words"] == 1
 
 
+def test_words_that_sacrebleu_splits(autoencoder, tmp_path):
+    path = write(tmp_path / "odd", "a cat\u00a0dog\na cat\n".encode())
+    done = run_inside("reconstruct", path, "-m", autoencoder, "-q", "--json")
+    assert "warning: 1 words of" in done.err
+    assert "contain white space other than spaces and tabs, such as U+00A0; sacrebleu splits them there" in done.err
+    assert json.loads(done.out)["words"] == 4
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -9,6 +9,7 @@ import click
 
 from phrasetool_cli.checks import check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
+from phrasetool_cli.messages import write
 from phrasetool_cli.options import (
     default_model,
     device_option,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from phrasetool.autoencoder.inference import ReconstructedLines, ReconstructionQuality
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrases import Phrases
-    from phrasetool.smt.corpus.symbols import Symbols
 
 _EXAMPLE = """\b
 Example:
@@ -65,10 +65,12 @@ def command(
     import torch
 
     from moses_compat.corpora.texts import read_texts
+    from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Output
     from phrasetool.autoencoder.inference import reconstruct_lines
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.nn.device import choose_device
+    from phrasetool.smt.evaluation.score_notes import split_words_note
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])
@@ -84,7 +86,11 @@ def command(
     if output is not None:
         with Output(output) as out:
             out.write_text(b"".join(line + b"\n" for line in found.lines))
-    figures = _figures(model, texts, symbols, found, by_length)
+    # Bytes that are not UTF-8 stay distinct characters.
+    lines = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
+    if note := split_words_note(display_name(text), lines):
+        write(note, "warning")
+    figures = _figures(model, texts, lines, found, by_length)
     document(figures)
     if json_file != "-":
         click.echo("\n".join(_table(figures)), err=output == "-")
@@ -104,22 +110,20 @@ def _check_lengths(path: str, texts: Phrases) -> None:
 
 
 def _figures(
-    model: AutoencoderModel, texts: Phrases, symbols: Symbols, found: ReconstructedLines, by_length: bool
+    model: AutoencoderModel, texts: Phrases, lines: list[str], found: ReconstructedLines, by_length: bool
 ) -> dict[str, Any]:
     from phrasetool.autoencoder.inference import quality_by_length, reconstruction_quality
 
-    # Bytes that are not UTF-8 stay distinct characters.
-    wanted = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
     written = [line.decode("utf-8", "surrogateescape") for line in found.lines]
     figures = {
         "signature": model.signature,
         "dimension": model.dimension,
         "words": len(texts.words),
         "unknown_words": len(texts.words) - found.known,
-        **_rounded(reconstruction_quality(written, wanted)),
+        **_rounded(reconstruction_quality(written, lines)),
     }
     if by_length:
-        groups = quality_by_length(written, wanted).items()
+        groups = quality_by_length(written, lines).items()
         figures["by_length"] = [{"from": first, "to": last, **_rounded(one)} for (first, last), one in groups]
     return figures
 

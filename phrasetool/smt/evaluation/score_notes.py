@@ -74,11 +74,8 @@ def score_notes(texts: Mapping[str, Sequence[str]], references: Sequence[str], t
                 notes.append(f"Warning: {yes} looks {name}, {no} does not.")
         if any(not line.isascii() and _has_surrogates(line) for line in lines):
             notes.append(f"Warning: {path} is not UTF-8; its other bytes count as characters.")
-        if split := words_that_sacrebleu_splits(lines):
-            notes.append(
-                f"Warning: {split:,} words of {path} contain white space other than spaces and tabs, such as U+00A0; "
-                "sacrebleu splits them there."
-            )
+        if split := split_words_note(path, lines):
+            notes.append(f"Warning: {split}.")
         empty = 0 if path in references else untranslated_lines(lines, [texts[other] for other in references])
         if empty:
             notes.append(f"Warning: {empty:,} of {len(lines):,} lines of {path} have no words.")
@@ -109,14 +106,21 @@ def shared_words(hypothesis: Sequence[str], references: Sequence[Sequence[str]])
     return shared / words if words else 1.0
 
 
-def words_that_sacrebleu_splits(lines: Sequence[str]) -> int:
-    """Count the words that hold Unicode white space other than a space or tab, at which sacrebleu splits.
+def split_words_note(name: str, lines: Sequence[str]) -> str:
+    """Return how many words sacrebleu splits: those with Unicode white space other than a space or tab; "" if none.
 
     Args:
+        name: name of the text.
         lines: words between spaces.
     """
     odd = (line for line in lines if line.split() != split_words(line))
-    return sum(word.split() != [word] for line in odd for word in split_words(line))
+    count = sum(word.split() != [word] for line in odd for word in split_words(line))
+    if not count:
+        return ""
+    return (
+        f"{count:,} words of {name} contain white space other than spaces and tabs, such as U+00A0; sacrebleu splits "
+        "them there"
+    )
 
 
 def untranslated_lines(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> int:
