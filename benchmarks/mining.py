@@ -30,7 +30,7 @@ from measuring import ROOT, WORK, report
 from moses_compat.jobs.mine import WEIGHTS, MinedTexts, MiningSettings, mine_texts, settings_from_gold
 from phrasetool.bitext.mining_quality import evaluate_mining
 from phrasetool.pair_classifier.bitext_scores import PairEncoder, find_pair_encoder, load_pair_model
-from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.text_encoders.encoders import find_text_encoder
 
 FOLDER = WORK / "mining"
 DATA = ROOT.parent / "shared" / "data"

@@ -37,8 +37,8 @@ from phrasetool.pair_classifier.quality import best_quality
 from phrasetool.pair_classifier.settings import PairClassifierSettings
 from phrasetool.pair_classifier.training import train_pair_classifier
 from phrasetool.phrases import DoubleArray, Int64Array
+from phrasetool.training.data import TextPairs
 from phrasetool.training.run import CHECKPOINT, TrainingRun
-from phrasetool.training.text_pairs import TextPairs
 
 RUNS = StoredStudy("parallel_tables")
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}

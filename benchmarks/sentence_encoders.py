@@ -29,7 +29,7 @@ from measuring import COMMAND, ROOT, WORK, alternate, reference, report, run, su
 from objectives import split
 
 from moses_compat.lines.words import phrase_text
-from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, mean_direction, nearness, prepared, sample_rows, unit_rows
 
 FOLDER = WORK / "sentence-encoders"

@@ -321,9 +321,8 @@ def train(
     from phrasetool.phrase_encoder.settings import TrainingSettings
     from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
-    from phrasetool.training.checks import doubting
     from phrasetool.training.data import check_pairs
-    from phrasetool.training.run import TrainingRun, check_model_folder
+    from phrasetool.training.run import TrainingRun, check_model_folder, doubting
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)

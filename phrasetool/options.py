@@ -1,4 +1,4 @@
-"""Options that classes declare for themselves, and registries of such classes.
+"""Options that classes declare for themselves, settings of model families, and registries of such classes.
 
 An encoder, an objective or the settings of a model declare their options as fields of a frozen dataclass that derives
 from `Options`, each with a help text and its valid values.  The command line makes a flag of every declared option, and
@@ -12,11 +12,13 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
 
 # Key in the metadata of a field.
 _LIMITS = "limits"
+# Schedules of the step size.
+SCHEDULES = ("constant", "linear")
 
 
 @dataclass(frozen=True)
@@ -181,3 +183,37 @@ def imported(path: str) -> Any:
     """Return the object `module:attribute`, importing its module on first use."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class DeclaredSettings(Options):
+    """Base of the settings of a model family; fields are declared by `phrasetool.options.option`.
+
+    Attributes:
+        kind: name of the model family.
+        preset_overrides: preset -> values that replace the defaults.
+    """
+
+    kind: ClassVar[str]
+    preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], **fixed: Any) -> Self:
+        """Return the defaults of the preset with some values changed.
+
+        Args:
+            options: values of declared options.
+            fixed: values of other fields; None for the default.
+
+        Raises:
+            ValueError: an unknown option, or a value out of range.
+        """
+        overrides = cls.preset_overrides.get(options.get("preset", getattr(cls, "preset", None)), {})
+        declared = declared_options(cls)
+        made: Self = with_options(cls, cls.kind, {**{k: v for k, v in overrides.items() if k in declared}, **options})
+        others = {name: value for name, value in overrides.items() if name not in declared}
+        return replace(made, **{**others, **{name: value for name, value in fixed.items() if value is not None}})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values for `config.json`."""
+        return asdict(self)

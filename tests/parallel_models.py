@@ -10,8 +10,8 @@ from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import Phrases
+from phrasetool.training.data import TextPairs
 from phrasetool.training.run import TrainingRun
-from phrasetool.training.text_pairs import TextPairs
 from phrasetool.vocabulary import Vocabulary
 
 WORDS = [[f"{side}{letter}{letter}".encode() for letter in "abcdefghijklmnopqrst"] for side in "st"]

@@ -5,11 +5,10 @@ from collections import Counter
 import numpy as np
 
 from phrasetool.phrases import Phrases
-from phrasetool.syntax.data import NamedBitext
+from phrasetool.syntax.data import NamedBitext, PieceTable, learn_pieces
 from phrasetool.syntax.model import SyntaxModel
-from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.settings import SyntaxShape
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.data import TextPairs
 from tests.toy_treebanks import toy_sentences
 
 # Sizes and steps that learn the toy bitext in seconds.

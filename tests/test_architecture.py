@@ -38,8 +38,8 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "text_splitting", "watch"], ["cluster", "disk"],
         ["kernels"],
-        ["vocabulary", "unique_phrases", "random_words", "ranking", "phrase_probabilities"], ["augment", "pivot"],
-        ["embeddings"], ["nn"], ["smt"], ["sentences"], ["pruning"], ["export"], ["text_encoders"],
+        ["vocabulary", "unique_phrases", "ranking", "phrase_probabilities"], ["augment", "pivot"],
+        ["embeddings"], ["nn"], ["smt"], ["pruning"], ["export"], ["text_encoders"],
         ["models"], ["training"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],
         ["library"], ["__main__"],

@@ -14,8 +14,7 @@ import pytest
 import phrasetool
 from phrasetool.models.families import FAMILIES, ModelFamily
 from phrasetool.models.saved_model import SavedModel, model_identity
-from phrasetool.options import option, seed_option
-from phrasetool.training.settings import DeclaredSettings
+from phrasetool.options import DeclaredSettings, option, seed_option
 from phrasetool.vocabulary import Vocabulary
 from tests.commands import read, run_inside, write
 

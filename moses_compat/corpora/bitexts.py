@@ -23,7 +23,7 @@ from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.bitext import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import single_spaced, split_lines
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.data import TextPairs
 from phrasetool.vocabulary import has_escapes
 from phrasetool.watch import Watch
 

@@ -15,8 +15,8 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext, pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
+from phrasetool.training.data import held_out
 from phrasetool.training.run import TrainingRun
-from phrasetool.training.text_pairs import held_out
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:

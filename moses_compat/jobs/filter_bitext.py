@@ -32,7 +32,7 @@ from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, PairScore
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run
-from phrasetool.sentences import sentence_lengths
+from phrasetool.smt.corpus.symbols import sentence_lengths
 from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
 from phrasetool.watch import NOBODY, FileProgress, Watch
 

@@ -25,7 +25,7 @@ from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import HashArray
-from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_similarities
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.text_encoders.vector_store import EncoderFit, StoredPhrases, StoreKind, VectorStore

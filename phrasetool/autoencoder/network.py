@@ -26,8 +26,8 @@ from phrasetool.nn.layers import (
     layer_norm,
     split_groups,
 )
+from phrasetool.nn.losses import softmax_cross_entropy
 from phrasetool.nn.positions import LONGEST, positions
-from phrasetool.nn.softmax_output import softmax_cross_entropy
 from phrasetool.phrases import FloatArray, Int64Array, Phrases, prefix_sums
 
 

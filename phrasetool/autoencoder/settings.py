@@ -25,9 +25,8 @@ import numpy as np
 
 from phrasetool.nn.device import PRECISIONS
 from phrasetool.nn.positions import LONGEST
-from phrasetool.options import option, seed_option
+from phrasetool.options import DeclaredSettings, option, seed_option
 from phrasetool.phrases import FloatArray
-from phrasetool.training.settings import DeclaredSettings
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ from phrasetool.autoencoder.network import Autoencoder
 from phrasetool.autoencoder.settings import AutoencoderSettings
 from phrasetool.models.fit import FEWEST
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.training.checks import StartError, guessing
 from phrasetool.training.data import fingerprint, frequent_words, in_vocabulary, length_batches, text_parts
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun, guessing
 from phrasetool.vocabulary import Vocabulary
 
 

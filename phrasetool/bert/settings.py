@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import option, require, seed_option
-from phrasetool.training.settings import DeclaredSettings
+from phrasetool.options import DeclaredSettings, option, require, seed_option
 
 # Preset -> sizes of the network.
 PRESETS: dict[str, dict[str, int]] = {

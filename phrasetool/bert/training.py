@@ -23,10 +23,9 @@ from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.disk.folders import staged
 from phrasetool.nn.device import products_in
 from phrasetool.text_encoders.folder_safety import folder_identity, go_offline, quieten
-from phrasetool.training.checks import StartError
 from phrasetool.training.data import fingerprint
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun
 
 TRAINING = "training.json"
 

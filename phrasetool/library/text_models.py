@@ -191,7 +191,7 @@ class Autoencoder(LibraryModel["AutoencoderModel"]):
             LengthError: a sentence is too long.
         """
         from phrasetool.autoencoder.inference import encode_texts
-        from phrasetool.sentences import read_words
+        from phrasetool.smt.corpus.symbols import read_words
         from phrasetool.training.data import in_vocabulary
 
         return encode_texts(self.model, in_vocabulary(*read_words(_lines(sentences)), self.model.vocabulary))
@@ -206,7 +206,7 @@ class Autoencoder(LibraryModel["AutoencoderModel"]):
             LengthError: a sentence is too long.
         """
         from phrasetool.autoencoder.inference import reconstruct_lines
-        from phrasetool.sentences import read_words
+        from phrasetool.smt.corpus.symbols import read_words
 
         written = reconstruct_lines(self.model, *read_words(_lines(sentences)))
         return [line.decode("utf-8", "surrogateescape") for line in written.lines]
@@ -242,7 +242,7 @@ class Translator(LibraryModel["TranslatorModel"]):
             LengthError: a sentence is too long.
             ValueError: the beam is not positive.
         """
-        from phrasetool.sentences import read_words
+        from phrasetool.smt.corpus.symbols import read_words
         from phrasetool.training.data import in_vocabulary
         from phrasetool.translator.decoding import replace_unknown_words, translate
 

@@ -25,8 +25,8 @@ from phrasetool.errors import ModelError
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
-from phrasetool.sentences import read_words, sentence_lengths
-from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
+from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import unit_rows
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
 

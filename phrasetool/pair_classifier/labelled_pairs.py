@@ -15,7 +15,7 @@ import numpy as np
 from phrasetool.pair_classifier.inputs import SOURCE, TARGET
 from phrasetool.pair_classifier.network import PairClassifier
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask, Phrases, prefix_sums
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.data import TextPairs
 from phrasetool.unique_phrases import number_distinct
 
 

@@ -16,7 +16,7 @@ from phrasetool.models.fit import ModelFit, measure_fit
 from phrasetool.models.saved_model import SavedModel, model_identity
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
-from phrasetool.sentences import read_words, sentence_lengths
+from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
 from phrasetool.text_encoders.text_encoder import SIDES, Side
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 

@@ -18,9 +18,9 @@ from torch.nn import functional
 from phrasetool.errors import ModelError
 from phrasetool.nn.device import FINE, products_in
 from phrasetool.phrases import Int64Array, Mask, Phrases
+from phrasetool.text_encoders.encoders import check_pieces, longest_input, read_transformer
 from phrasetool.text_encoders.folder_safety import checked_folder
 from phrasetool.text_encoders.text_encoder import TOKENIZER, read_tokenizer
-from phrasetool.text_encoders.transformer_encoder import check_pieces, longest_input, read_transformer
 from phrasetool.unique_phrases import distinct_phrases
 
 # The pieces of a text, and the places of those that stand for text.

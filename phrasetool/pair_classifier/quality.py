@@ -18,7 +18,7 @@ from phrasetool.pair_classifier.labelled_pairs import (
 from phrasetool.pair_classifier.model import PairClassifierModel, probabilities_of
 from phrasetool.phrases import DoubleArray, FloatArray, Mask
 from phrasetool.ranking import area_under_curve
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.data import TextPairs
 
 _BINS = 15
 

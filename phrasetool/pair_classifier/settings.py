@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import option, require, seed_option
-from phrasetool.training.settings import SCHEDULES, DeclaredSettings
+from phrasetool.options import SCHEDULES, DeclaredSettings, option, require, seed_option
 
 CELLS = ("bilstm", "lstm", "gru")
 LENGTHS = ("none", "concat", "add", "shared")

@@ -45,11 +45,9 @@ from phrasetool.pair_classifier.settings import WORD2VEC, PairClassifierArchitec
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.ranking import CHANCE, area_under_curve
 from phrasetool.text_encoders.text_encoder import SIDES
-from phrasetool.training.checks import DivergedError, StartError
-from phrasetool.training.data import fingerprint
+from phrasetool.training.data import TextPairs, fingerprint
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import CHECKPOINT, TrainingRun
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.run import CHECKPOINT, DivergedError, StartError, TrainingRun
 from phrasetool.vocabulary import Vocabulary
 
 # Size of the components of word2vec's vectors, as that of random ones.

@@ -12,8 +12,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.random_words import replace_words
-from phrasetool.ranking import area_under_curve
+from phrasetool.ranking import area_under_curve, replace_words
 from phrasetool.unique_phrases import distinct_phrases, number_distinct
 
 

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from phrasetool.options import Options, declared_options, option, option_values, registered, require, seed_option
+from phrasetool.options import (
+    SCHEDULES,
+    Options,
+    declared_options,
+    option,
+    option_values,
+    registered,
+    require,
+    seed_option,
+)
 from phrasetool.phrase_encoder.encoder import ENCODERS, EncoderKind, encoder_kind
 from phrasetool.phrase_encoder.losses import OBJECTIVES, Objective, objective
-from phrasetool.training.settings import SCHEDULES
 
 OPTIMIZERS = ("adam", "sgd")
 STARTS = ("averaging", "normal")

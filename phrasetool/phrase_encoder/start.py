@@ -20,8 +20,8 @@ from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.ranking import CHANCE
-from phrasetool.training.checks import Doubt
 from phrasetool.training.data import PhrasePairs
+from phrasetool.training.run import Doubt
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:

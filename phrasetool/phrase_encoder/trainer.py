@@ -31,10 +31,9 @@ from phrasetool.phrase_encoder.sides import Sides, parts
 from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining
 from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer, write_log
-from phrasetool.training.checks import DivergedError, Doubt, StartError
 from phrasetool.training.data import PhrasePairs
 from phrasetool.training.loop import Tick, Trainer, train
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import DivergedError, Doubt, StartError, TrainingRun
 
 _NAMES = ("source", "target")
 # Pairs that the error at the start of plain SGD is measured on, at least.

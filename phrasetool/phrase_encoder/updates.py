@@ -18,7 +18,7 @@ from phrasetool.phrase_encoder.rae_sgd_kernels import PartnerVectors
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.sides import EncodedPhrases, Sides, parts
 from phrasetool.phrases import Int64Array, Phrases
-from phrasetool.random_words import replace_words, replace_words_by_frequency
+from phrasetool.ranking import replace_words, replace_words_by_frequency
 
 _MEASURE_AT_ONCE = 4096
 

@@ -20,9 +20,8 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
-from phrasetool.sentences import read_words
-from phrasetool.syntax.inference import SyntaxVectors, unit_vectors
-from phrasetool.syntax.model import SyntaxModel
+from phrasetool.smt.corpus.symbols import read_words
+from phrasetool.syntax.model import SyntaxModel, SyntaxVectors, unit_vectors
 from phrasetool.syntax.settings import TAGS, SyntaxShape
 
 # Minimum size of a group.

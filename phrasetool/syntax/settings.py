@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from phrasetool.nn.device import PRECISIONS
-from phrasetool.options import limited, option, require, seed_option
+from phrasetool.options import SCHEDULES, DeclaredSettings, limited, option, require, seed_option
 from phrasetool.phrases import FloatArray
-from phrasetool.training.settings import SCHEDULES, DeclaredSettings
 
 # Number of universal parts of speech; the next number is that of the end, which is also the first tag that is read.
 TAGS = 17

@@ -18,10 +18,12 @@ from phrasetool.nn.device import products_in
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.data import (
     NamedBitext,
+    PieceTable,
     Sentences,
     SyntaxExamples,
     directed_examples,
     held_out_pairs,
+    learn_pieces,
     numbered,
     piece_numbers,
     short_pairs,
@@ -29,13 +31,11 @@ from phrasetool.syntax.data import (
 )
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.syntax.network import SyntaxNetwork
-from phrasetool.syntax.pieces import PieceTable, learn_pieces
 from phrasetool.syntax.settings import END, TAGS, SyntaxSettings, SyntaxShape
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.training.checks import StartError
 from phrasetool.training.data import fingerprint, length_batches
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun
 from phrasetool.watch import NOBODY, Watch
 
 # Number of batches whose examples are sorted by length together.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from phrasetool.options import option, seed_option
-from phrasetool.training.settings import DeclaredSettings
+from phrasetool.options import DeclaredSettings, option, seed_option
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Train a tagger on treebanks and save it.
 
-Features are learnt by a sparse Adam, which updates only those that occur in a batch, all other parameters by Adam.  On
-a CPU a seed fixes the weights for a given number of threads.
+The network sums the vectors of a word's features; a bidirectional LSTM and a linear layer give the logits of the tags.
 """
 
 from __future__ import annotations
@@ -12,20 +11,74 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from phrasetool.phrases import Int64Array, Mask
+from phrasetool.nn.layers import SeededDropout
+from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.tagger.data import NO_TAG, TaggerExamples, Treebanks, learnt_tags, tagger_examples
 from phrasetool.tagger.model import TaggerModel, tag_accuracies
-from phrasetool.tagger.network import TaggerNetwork
-from phrasetool.tagger.settings import TaggerSettings
-from phrasetool.training.checks import StartError
+from phrasetool.tagger.settings import TaggerSettings, TaggerShape
 from phrasetool.training.data import ONE_IN, fingerprint, length_batches
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun
 
 _SPARSE = "features_optimizer."
 # Number of batches whose sentences are sorted by length together.
 _POOL = 50
+
+
+class TaggerNetwork(nn.Module):
+    """Computes a logit for each tag of each word.
+
+    Args:
+        shape: dimensions of the tagger.
+        seed: seed of the initial values.
+        dropout: share of components that are dropped before and after the LSTM in training.
+
+    Attributes:
+        features: one vector per row, initially zero, so that features unseen in training have no effect.
+    """
+
+    def __init__(self, shape: TaggerShape, seed: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.features = nn.EmbeddingBag(
+            shape.buckets, shape.word_units, mode="sum", sparse=True, padding_idx=0,
+            _weight=torch.zeros(shape.buckets, shape.word_units),
+        )  # fmt: skip
+        self.lstm = nn.LSTM(shape.word_units, shape.units, shape.lstm_layers, batch_first=True, bidirectional=True)
+        self.output = nn.Linear(2 * shape.units, shape.tags)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in (*self.lstm.parameters(), *self.output.parameters()):
+                bound = shape.units**-0.5
+                parameter.uniform_(-bound, bound, generator=generator)
+        self.dropout = SeededDropout(dropout)
+
+    def seed_dropout(self, seed: int) -> None:
+        """Set the seed of the dropout masks of the following calls."""
+        self.dropout.seed(seed)
+
+    def forward(self, rows: Tensor, lengths: Int64Array) -> Tensor:
+        """Return the logits of the words of B sentences, concatenated, shape (sum of lengths, tags).
+
+        Args:
+            rows: features of the words, int64, shape (sum of lengths, F).
+            lengths: number of words of each sentence, int64, shape (B,).
+        """
+        parts = torch.split(self.dropout(self.features(rows)), lengths.tolist())
+        packed = nn.utils.rnn.pack_sequence(list(parts), enforce_sorted=False)
+        states, _ = self.lstm(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
+        inside = torch.from_numpy(np.arange(padded.shape[1])[None] < lengths[:, None]).to(padded.device)
+        logits: Tensor = self.output(self.dropout(padded[inside]))
+        return logits
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Parameters by name, float32."""
+        return {
+            name: np.ascontiguousarray(value.detach().cpu().numpy(), np.float32)
+            for name, value in self.named_parameters()
+        }
 
 
 @dataclass(frozen=True)

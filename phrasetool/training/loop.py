@@ -21,8 +21,7 @@ from phrasetool.training.checkpoint import (
     save_checkpoint,
     write_log,
 )
-from phrasetool.training.checks import DivergedError, StartError, divergence
-from phrasetool.training.run import CHECKPOINT, TrainingRun
+from phrasetool.training.run import CHECKPOINT, DivergedError, StartError, TrainingRun, divergence
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -1,10 +1,11 @@
-"""A run of training: the model folder, its checks before training starts, and the listeners."""
+"""A run of training: the model folder, the listeners, and checks of input, divergence and results."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,26 @@ from typing import TYPE_CHECKING, Any
 from phrasetool.disk.folders import CONFIG, check_folder, check_space, restore
 from phrasetool.disk.scratch import remove_dead
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.watch import ItemTick, refuse
+from phrasetool.watch import ItemTick, Watch, refuse
 
 if TYPE_CHECKING:
     import torch
 
     from phrasetool.models.saved_model import SavedModel
+
+# Checkpoint that an interrupted training leaves, and the beginning of its names while it is written.
+CHECKPOINT = "checkpoint.safetensors"
+UNFINISHED_CHECKPOINT = ".checkpoint-"
+# An error is too high when it has risen by this many times the smallest one before.  With every
+# loss and encoder on an eighth of the pairs of Multi30k German-English, no error rose at all: each was at most 0.98
+# times the smallest one before.
+_TIMES = 9.0
+# Where nearly nothing is left of an error, noise is many times it; this share of the error at the start is little.
+_LITTLE = 0.01
+# Below this an error is as good as zero in every loss: a first batch may by chance have nothing to learn.
+_NEXT_TO_NOTHING = 0.1
+# The errors of a line of the log, in the order in which they are looked for.
+_ERRORS = {"joint_error": "joint error", "cross_entropy": "cross-entropy", "loss": "loss"}
 
 
 @dataclass(frozen=True)
@@ -77,12 +92,6 @@ class TrainingRun:
         remove_dead(self.folder, UNFINISHED_CHECKPOINT)
 
 
-# What an interrupted training leaves.
-CHECKPOINT = "checkpoint.safetensors"
-# The beginning of the names that it has while it is written.
-UNFINISHED_CHECKPOINT = ".checkpoint-"
-
-
 def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
     """Refuse to train into a folder: one that cannot be written, or that holds what would be lost.
 
@@ -114,3 +123,78 @@ def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, 
         raise ModelError(f"{path}: there is an unfinished training already", remedy="resume or replace a training")
     if finished:
         raise ModelError(f"{path}: there is a finished model already", remedy="overwrite the model")
+
+
+@dataclass(frozen=True)
+class StartError:
+    """What an error is before the first iteration.
+
+    Attributes:
+        error: of a batch.
+        least: a change that is small beside it.
+    """
+
+    error: float
+    least: float
+
+    @classmethod
+    def of(cls, error: float, unbounded: float = 0.0) -> StartError:
+        """The error at the start.
+
+        Args:
+            error: of a batch.
+            unbounded: for errors that can be below zero, what they change by in any case; else 0.
+        """
+        return cls(error, max(abs(error), unbounded) if unbounded else _LITTLE * error)
+
+
+class DivergedError(PhraseToolError):
+    """A training whose parameters are of no use any more."""
+
+
+def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartError]) -> str | None:
+    """What is wrong with the last line of a log; None if nothing is.
+
+    Args:
+        history: the lines of the log, at least one.
+        starts: the error before the first iteration, by the phase of training.
+
+    Returns:
+        Such as `the joint error is nan`.
+    """
+    *before, last = history
+    key = next(key for key in _ERRORS if key in last)
+    error, phase = last[key], last.get("phase", "train")
+    if not math.isfinite(error):
+        return f"the {_ERRORS[key]} is {error}"
+    start = starts[phase]
+    best = min([start.error, *(line[key] for line in before if line.get("phase", "train") == phase)])
+    if error - best > _TIMES * max(abs(best), start.least, _NEXT_TO_NOTHING):
+        return f"the {_ERRORS[key]} is {error:.4g}, it was {best:.4g} {'before' if before else 'at the start'}"
+    return None
+
+
+def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
+    """Of a model that is no better than guessing.
+
+    Args:
+        folder: where it was trained.
+        fault: how that was seen.
+        learning_rate: that it was trained with.
+    """
+    message = f"{folder}: the trained model is no better than chance: {fault}"
+    advice = f"train anew with a smaller learning rate than {learning_rate:g}, or with more epochs"
+    return DivergedError(f"{message}; {advice}", remedy="keep a poor model")
+
+
+# Told of what makes no sense: raises, or warns and lets it pass.
+Doubt = Callable[[str], None]
+
+
+def doubting(watch: Watch, force: bool) -> Doubt:
+    """What stops at the first doubt, or with `force` warns and goes on."""
+
+    def doubt(message: str) -> None:
+        refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+    return doubt

@@ -13,9 +13,17 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 from phrasetool.nn.positions import LONGEST
-from phrasetool.options import declared_options, option, option_values, registered, require, seed_option
+from phrasetool.options import (
+    SCHEDULES,
+    DeclaredSettings,
+    declared_options,
+    option,
+    option_values,
+    registered,
+    require,
+    seed_option,
+)
 from phrasetool.phrase_encoder.losses import OBJECTIVES, CoTrainingObjective, objective
-from phrasetool.training.settings import SCHEDULES, DeclaredSettings
 
 CELLS = ("lstm", "gru", "transformer")
 OUTPUTS = ("vectors", "softmax", "softmax-tied")

@@ -22,14 +22,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from phrasetool.nn.softmax_output import softmax_cross_entropy
+from phrasetool.nn.losses import softmax_cross_entropy
 from phrasetool.phrase_encoder.losses import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.ranking import CHANCE, pairwise_auc
-from phrasetool.training.checks import StartError, guessing
 from phrasetool.training.data import PhrasePairs, fingerprint, length_batches
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun, guessing
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import TranslatorNetwork, padded_targets
 from phrasetool.translator.settings import TranslatorSettings

@@ -10,7 +10,7 @@ import pytest
 
 import phrasetool
 from moses_compat.measures.similarity_requests import EncoderRequest
-from phrasetool.text_encoders.static_encoder import StaticEncoder
+from phrasetool.text_encoders.encoders import StaticEncoder
 from tests.commands import clean_environment, read, run_inside, run_outside, write
 from tests.text_encoder_folders import WORDS, sentence_folder, static_folder, table_lines, transformer_folder
 
@@ -204,7 +204,7 @@ def test_an_interrupted_run_goes_on(folder, table, tmp_path, monkeypatch):
     assert read(tmp_path / "t.annotated.gz") == read(tmp_path / "again.annotated.gz")
 
 
-LIBRARIES = {"phrasetool.text_encoders.loading", "torch", "transformers", "sentence_transformers", "tokenizers"}
+LIBRARIES = {"phrasetool.text_encoders.encoders", "torch", "transformers", "sentence_transformers", "tokenizers"}
 CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from phrasetool.pair_classifier import bitext_scores
-from phrasetool.text_encoders.static_encoder import StaticEncoder
+from phrasetool.text_encoders.encoders import StaticEncoder
 from tests.commands import run_inside, run_outside
 from tests.comparable_text import encoder_folder, write_corpus
 from tests.phrasetool.pair_classifier.pair_models import WordsInCommon

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from phrasetool.models.saved_model import load_saved_model
-from phrasetool.text_encoders.loading import find_text_encoder
+from phrasetool.text_encoders.encoders import find_text_encoder
 from tests.comparable_text import encoder_folder
 from tests.fuzz.target import Target, scratch
 from tests.neural_models import random_model

@@ -17,7 +17,7 @@ from phrasetool_cli.progress import TerminalWatch
 if TYPE_CHECKING:
     from phrasetool.phrase_encoder.neighbours import RetrievalQuality
     from phrasetool.phrases import ByteArray
-    from phrasetool.training.text_pairs import TextPairs
+    from phrasetool.training.data import TextPairs
 
 _RENAMED = {"--sentences": "--words"}
 _EXAMPLE = """\b

@@ -19,7 +19,7 @@ from phrasetool_cli.train.setting_options import SettingsCommand, declarations, 
 if TYPE_CHECKING:
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.training import PairClassifierReport
-    from phrasetool.training.text_pairs import TextPairs
+    from phrasetool.training.data import TextPairs
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from phrasetool_cli.parameter_types import FiniteRange
 from phrasetool_cli.progress import TableProgress, TerminalWatch
 
 if TYPE_CHECKING:
-    from phrasetool.training.text_pairs import TextPairs
+    from phrasetool.training.data import TextPairs
 
 
 def _one_pair(
@@ -84,7 +84,7 @@ class PairFiles:
             DataError: a file cannot be read, or has nothing to learn from.
         """
         from moses_compat.corpora.bitexts import read_parallel_texts, read_phrase_texts
-        from phrasetool.training.text_pairs import held_out
+        from phrasetool.training.data import held_out
 
         with TableProgress("read texts", 0, quiet) as reading:
             if len(self.files) == 1:

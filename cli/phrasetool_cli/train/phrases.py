@@ -144,7 +144,7 @@ def _train(
     from phrasetool.nn.device import device_name
     from phrasetool.phrase_encoder.start import start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
-    from phrasetool.training.checks import doubting
+    from phrasetool.training.run import doubting
     from phrasetool_cli.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)

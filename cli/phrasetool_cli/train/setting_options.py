@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from phrasetool.options import declared_options
-from phrasetool.training.settings import DeclaredSettings
+from phrasetool.options import DeclaredSettings, declared_options
 from phrasetool_cli.command import SectionedCommand, give_title
 
 Settings = TypeVar("Settings", bound=DeclaredSettings)

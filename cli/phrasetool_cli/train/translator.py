@@ -28,7 +28,7 @@ from phrasetool_cli.train.setting_options import (
 
 if TYPE_CHECKING:
     from phrasetool.phrases import FloatArray
-    from phrasetool.training.text_pairs import TextPairs
+    from phrasetool.training.data import TextPairs
     from phrasetool.translator.model import TranslatorModel
     from phrasetool.translator.training import TranslatorReport
     from phrasetool.vocabulary import Vocabulary
@@ -133,8 +133,8 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
     import torch
 
     from phrasetool.nn.device import device_name
-    from phrasetool.training.checks import doubting
     from phrasetool.training.data import check_pairs
+    from phrasetool.training.run import doubting
     from phrasetool.translator.training import train_translator
 
     watch = TerminalWatch(run.quiet)
@@ -192,7 +192,7 @@ def _vocabularies(
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
     from phrasetool.disk.folders import check_space
-    from phrasetool.training.checks import doubting
+    from phrasetool.training.run import doubting
     from phrasetool.translator.network import target_table
     from phrasetool.translator.training import checkpoint_bytes
 

@@ -6,7 +6,7 @@ extractor or a decoder must not: what it reads is what it writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from phrasetool.kernels.hashing import FNV_BASIS, fnv
 from phrasetool.kernels.interning import FREE, find_bytes, find_hashed_bytes
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
+from phrasetool.vocabulary import unescape
 
 
 @exact_kernel
@@ -176,3 +177,27 @@ class Symbols:
         if 2 * self._known >= len(self._slots):
             self._slots = np.full(2 * len(self._slots), FREE, np.int32)
             _enter_all(self._text, self._offsets, self._known, self._slots)
+
+
+def read_words(sentences: Sequence[str | bytes]) -> tuple[Phrases, list[bytes]]:
+    """Sentences in numbers of their distinct words, and these words without Moses' escapes.
+
+    Args:
+        sentences: words between spaces; text that is not UTF-8 as bytes, or with surrogates.
+    """
+    if isinstance(sentences, str | bytes):
+        raise TypeError("expected several sentences, found one")
+    lines = [line if isinstance(line, bytes) else line.encode("utf-8", "surrogateescape") for line in sentences]
+    sizes = np.array([len(line) for line in lines], np.int64)
+    ends = np.cumsum(sizes)
+    symbols = Symbols()
+    text = np.frombuffer(b"".join(lines), np.uint8)
+    read = symbols.read_fields(text, ends - sizes, ends)
+    plain: dict[bytes, int] = {}
+    ids = [plain.setdefault(unescape(word) if b"&" in word else word, len(plain)) for word in symbols.words]
+    return Phrases(read.offsets, np.array(ids, np.int32)[read.words] if ids else read.words), list(plain)
+
+
+def sentence_lengths(sentences: Sequence[str | bytes]) -> Int64Array:
+    """Words of each of N sentences, int64, shape (N,)."""
+    return read_words(sentences)[0].lengths

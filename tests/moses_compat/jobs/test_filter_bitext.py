@@ -18,7 +18,7 @@ from moses_compat.jobs.filter_bitext import (
 )
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.bitext_scores import PairScores
-from phrasetool.sentences import sentence_lengths
+from phrasetool.smt.corpus.symbols import sentence_lengths
 from tests.commands import write
 
 SOURCES = [b"a b\n", b"\n", b"x\n", b"same\n", b"a&amp;b  c\n", b"a b c d\n"]

@@ -13,8 +13,8 @@ from moses_compat.jobs.tag_text import FORMATS, tag_text
 from phrasetool.errors import DataError
 from phrasetool.tagger.data import UPOS
 from phrasetool.tagger.model import TaggerModel
-from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerShape
+from phrasetool.tagger.training import TaggerNetwork
 from phrasetool.vocabulary import unescape
 
 TAGS = (*UPOS, "ADP+DET", "VERB+PRON+PRON")

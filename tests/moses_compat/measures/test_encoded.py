@@ -10,7 +10,7 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError, ModelError
-from phrasetool.text_encoders.static_encoder import StaticEncoder
+from phrasetool.text_encoders.encoders import StaticEncoder
 from phrasetool.watch import Watch
 from tests.commands import write
 from tests.text_encoder_folders import MEANINGS, WORDS, static_folder, table_lines

@@ -10,9 +10,8 @@ from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
 from phrasetool.autoencoder.training import AutoencoderTrainer, train_autoencoder, training_texts
 from phrasetool.errors import ModelError
 from phrasetool.phrases import Phrases
-from phrasetool.training.checks import DivergedError
 from phrasetool.training.loop import ADAM
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import DivergedError, TrainingRun
 from tests.phrasetool.autoencoder.small_autoencoders import VOCABULARY, WORDS, random_texts, settings
 
 SOME_WORDS = [b"rare", b"usual", b"b"]

@@ -8,9 +8,8 @@ import torch
 from phrasetool.bert.data import TextLines, piece_texts
 from phrasetool.disk import folders
 from phrasetool.errors import ModelError, PhraseToolError
-from phrasetool.text_encoders.loading import find_text_encoder
-from phrasetool.training.checks import DivergedError
-from phrasetool.training.run import CHECKPOINT, TrainingRun
+from phrasetool.text_encoders.encoders import find_text_encoder
+from phrasetool.training.run import CHECKPOINT, DivergedError, TrainingRun
 from tests.cli.small_translator import WORDS, sentences
 from tests.phrasetool.bert.small_berts import prepared
 

@@ -10,7 +10,7 @@ from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture, PairClassifierSettings
 from phrasetool.pair_classifier.training import fresh_classifier
-from phrasetool.sentences import read_words, sentence_lengths
+from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
 from phrasetool.vocabulary import Vocabulary
 from tests.parallel_models import FAST, bert_folder, random_parallel_model, toy_lines, toy_pairs
 

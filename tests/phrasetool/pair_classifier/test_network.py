@@ -19,7 +19,7 @@ from phrasetool.pair_classifier.network import (
 )
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import Phrases
-from phrasetool.sentences import read_words
+from phrasetool.smt.corpus.symbols import read_words
 from tests.parallel_models import SMALL, WORDS, random_classifier, toy_pairs
 
 COUNTS = np.array([3, 1, 5, 3, 2])

@@ -24,10 +24,9 @@ from phrasetool.pair_classifier.training import (
     train_pair_classifier,
 )
 from phrasetool.phrases import Phrases
-from phrasetool.training.checks import DivergedError
+from phrasetool.training.data import TextPairs
 from phrasetool.training.loop import ADAM
-from phrasetool.training.run import CHECKPOINT, TrainingRun
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.run import CHECKPOINT, DivergedError, TrainingRun
 from tests.parallel_models import FAST, WORDS, bert_folder, toy_pairs
 
 PAIRS, DEVELOPMENT = toy_pairs(300), toy_pairs(50, 2)

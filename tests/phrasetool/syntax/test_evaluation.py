@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from phrasetool.sentences import read_words
+from phrasetool.smt.corpus.symbols import read_words
 from phrasetool.syntax.evaluation import (
     NO_GROUP,
     chance_accuracy,

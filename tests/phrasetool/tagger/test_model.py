@@ -10,9 +10,8 @@ from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import Phrases
 from phrasetool.tagger.data import UPOS, feature_rows, tagger_examples
 from phrasetool.tagger.model import TaggerModel, tag_accuracies, tag_accuracy, tag_scores
-from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings, TaggerShape
-from phrasetool.tagger.training import TaggerTrainer
+from phrasetool.tagger.training import TaggerNetwork, TaggerTrainer
 from tests.toy_treebanks import FAST, toy_sentences
 
 TAGS = (*UPOS, "ADP+DET")

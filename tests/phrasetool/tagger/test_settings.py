@@ -1,7 +1,7 @@
 import pytest
 
-from phrasetool.tagger.network import TaggerNetwork
 from phrasetool.tagger.settings import TaggerSettings, TaggerShape
+from phrasetool.tagger.training import TaggerNetwork
 
 
 def test_the_shapes_are_those_of_the_network():

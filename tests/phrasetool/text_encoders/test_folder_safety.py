@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from phrasetool.errors import ModelError
+from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.folder_safety import checked_folder, folder_identity, go_offline
-from phrasetool.text_encoders.loading import find_text_encoder
 from tests.commands import clean_environment, run_outside, write
 from tests.text_encoder_folders import sentence_folder, static_folder, table_lines, transformer_folder
 
@@ -198,7 +198,7 @@ def test_identity_is_of_the_content(tmp_path):
 def test_looking_at_a_folder_imports_no_library(tmp_path):
     plain = transformer_folder(tmp_path / "plain")
     code = (
-        "import sys; from phrasetool.text_encoders.loading import find_text_encoder; "
+        "import sys; from phrasetool.text_encoders.encoders import find_text_encoder; "
         "find_text_encoder(sys.argv[1]); sys.exit(bool({'torch', 'transformers', 'tokenizers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, plain], env=clean_environment(), timeout=120, check=False)

@@ -5,9 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from phrasetool.training.checks import StartError
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, train_epochs
-from phrasetool.training.run import TrainingRun
+from phrasetool.training.run import StartError, TrainingRun
 
 STEPS = 4
 

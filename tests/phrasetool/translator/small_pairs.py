@@ -3,7 +3,7 @@
 import numpy as np
 
 from phrasetool.phrases import Phrases
-from phrasetool.training.text_pairs import TextPairs
+from phrasetool.training.data import TextPairs
 from phrasetool.translator.network import target_table
 from phrasetool.translator.settings import TranslatorSettings
 

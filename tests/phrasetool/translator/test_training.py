@@ -10,8 +10,7 @@ from torch.nn import functional
 from phrasetool.disk import folders
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.phrases import Phrases
-from phrasetool.training.checks import DivergedError
-from phrasetool.training.run import CHECKPOINT, TrainingRun
+from phrasetool.training.run import CHECKPOINT, DivergedError, TrainingRun
 from phrasetool.translator.decoding import pair_scores, translate
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.translator.network import padded_targets
