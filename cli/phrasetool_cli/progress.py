@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -159,7 +160,7 @@ class ItemProgress(_Progress):
 
 
 class TrainingProgress(_Progress):
-    """Progress of training: a bar per iteration with both errors, or a line per iteration.
+    """Progress of training: a line per iteration, above a bar on a terminal.
 
     Args:
         pairs: pairs in an iteration.
@@ -171,6 +172,7 @@ class TrainingProgress(_Progress):
         super().__init__(quiet, "train", total=pairs * (pretrain + iterations), unit="pair", unit_scale=True)
         self._pairs = pairs
         self._totals = {"pretrain": pretrain, "train": iterations}
+        self._times: list[float] = []
 
     def tick(self, pairs: int) -> None:
         """So many pairs were just seen."""
@@ -178,19 +180,20 @@ class TrainingProgress(_Progress):
             self._bar.update(pairs)
 
     def report(self, report: IterationReport) -> None:
-        """An iteration is done."""
-        semantic = "" if report.semantic_error is None else f", semantic {report.semantic_error:.4f}"
-        text = (
-            f"{report.phase} {report.iteration}/{self._totals[report.phase]}: "
-            f"reconstruction {report.reconstruction_error:.4f}{semantic}, joint {report.joint_error:.4f}"
-        )
+        """Report a finished iteration."""
+        total = self._totals[report.phase]
+        text = f"{report.phase} {report.iteration}/{total}: error {report.joint_error:.4f}"
+        if report.accuracy_at_1 is not None:
+            text += f", accuracy@1 {report.accuracy_at_1:.3f}, AUC {report.auc:.3f}"
         now = time.monotonic()
-        rate = self._pairs / max(now - self._last, 1e-9)
+        self._times.append(max(now - self._last, 1e-9))
         self._last = now
-        if self._bar is not None:
-            self._bar.set_postfix_str(text)
-        elif not self._quiet:
-            say(f"{text} ({rate:,.0f} pairs a second)")
+        # The median, because the first iteration compiles and loads kernels.
+        seconds = statistics.median(self._times)
+        left = total - report.iteration + (self._totals["train"] if report.phase == "pretrain" else 0)
+        remaining = f", {_duration(left * seconds)} left" if left else ""
+        if not self._quiet:
+            say(f"{text} ({self._pairs / self._times[-1]:,.0f} pairs/s{remaining})")
 
 
 class TerminalWatch(Watch):

@@ -88,6 +88,7 @@ class TrainingSettings(Options):
         "averaging", "Matrices at first: averaging (a parent is a mean; rae) or normal.", choices=STARTS
     )
     calibration: str = option(PAIRS, "Calibration: pairs, none.", choices=CALIBRATIONS)
+    held_out: float = option(0.01, "Share of pairs held out for accuracy and AUC.", ge=0, le=0.5)
     freeze_encoders: bool = False
     loss_options: Mapping[str, Any] = field(default_factory=dict)
     encoder_options: Mapping[str, Any] = field(default_factory=dict)

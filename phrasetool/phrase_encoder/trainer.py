@@ -25,13 +25,14 @@ from phrasetool.nn.device import choose_device, device_name
 from phrasetool.phrase_encoder.encoder import EncoderParameters
 from phrasetool.phrase_encoder.losses import CoTrainingObjective, JointObjective
 from phrasetool.phrase_encoder.model import BilingualModel
+from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.scoring import Calibration
 from phrasetool.phrase_encoder.settings import PAIRS, TrainingSettings
 from phrasetool.phrase_encoder.sides import Sides, parts
 from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining
 from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer, write_log
-from phrasetool.training.data import PhrasePairs
+from phrasetool.training.data import PhrasePairs, held_out_pairs
 from phrasetool.training.loop import Tick, Trainer, train
 from phrasetool.training.run import DivergedError, Doubt, StartError, TrainingRun
 
@@ -50,6 +51,8 @@ class IterationReport:
         reconstruction_error: mean E_rec of a pair, both sides added.
         semantic_error: mean semantic error of a pair, both directions added; None while pre-training.
         joint_error: alpha * reconstruction + (1 - alpha) * semantic + the L2 terms.
+        accuracy_at_1, auc: of the held-out pairs, see `neighbours.evaluate_pairs`; None while pre-training, or if no
+            pairs are held out.
     """
 
     phase: str
@@ -57,6 +60,8 @@ class IterationReport:
     reconstruction_error: float
     semantic_error: float | None
     joint_error: float
+    accuracy_at_1: float | None = None
+    auc: float | None = None
 
 
 class PhraseTrainer(Trainer[IterationReport]):
@@ -67,6 +72,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         settings: how.
         source, target: initial parameters.
         device: where.
+        held_out: pairs to measure accuracy and AUC on after every iteration.
 
     Attributes:
         iteration: iterations done in the current phase.
@@ -82,9 +88,11 @@ class PhraseTrainer(Trainer[IterationReport]):
         source: EncoderParameters,
         target: EncoderParameters,
         device: torch.device | None = None,
+        held_out: PhrasePairs | None = None,
     ) -> None:
         self.settings = settings
         self.pairs = pairs
+        self._held_out = held_out
         self.rng = np.random.default_rng(settings.seed)
         self._sides = Sides(pairs, settings, (source, target), device or torch.device("cpu"))
         objective = settings.objective
@@ -155,6 +163,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         tensors: Mapping[str, Tensor],
         progress: Mapping[str, Any],
         device: torch.device | None = None,
+        held_out: PhrasePairs | None = None,
     ) -> PhraseTrainer:
         """A trainer that goes on where `tensors` and `progress` were taken.
 
@@ -162,7 +171,7 @@ class PhraseTrainer(Trainer[IterationReport]):
             KeyError, RuntimeError, ValueError: they are of other settings or pairs.
         """
         source, target = (settings.kind.parameters(_arrays(tensors, f"{name}.")) for name in _NAMES)
-        trainer = cls(pairs, settings, source, target, device)
+        trainer = cls(pairs, settings, source, target, device, held_out)
         for name, side in zip(_NAMES, trainer._sides, strict=True):
             restore_optimizer(side.optimizer, tensors, f"{name}.optimizer.")
         best = [_arrays(tensors, f"{name}.best.") for name in _NAMES]
@@ -213,7 +222,17 @@ class PhraseTrainer(Trainer[IterationReport]):
         self._set_learning_rate()
         report = self._report(*self._method.iteration(self.rng, own, tick))
         self._judge(report.joint_error)
-        return report
+        return self._measured(report)
+
+    def _measured(self, report: IterationReport) -> IterationReport:
+        """The report with figures of the held-out pairs, unless the training has diverged."""
+        if self._held_out is None or not np.isfinite(report.joint_error):
+            return report
+        held = self._held_out
+        vocabularies = held.source_vocabulary, held.target_vocabulary
+        scorer = BilingualModel(*vocabularies, *self.parameters(), self.settings.kind, {}).scorer()
+        quality = evaluate_pairs(scorer, held.sources, held.targets, len(vocabularies[1]), seed=self.settings.seed)
+        return replace(report, accuracy_at_1=quality.accuracy_at_1, auc=quality.auc_other_targets)
 
     def _set_learning_rate(self) -> None:
         s = self.settings
@@ -307,9 +326,12 @@ def train_model(
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not settings.kind.learns:
         return _untrained(pairs, settings, initial(), run, doubt)
+    held = held_out_pairs(pairs, settings.held_out, settings.seed)
+    held_out = pairs.select(np.flatnonzero(held)) if held.any() else None
+    pairs = pairs.select(np.flatnonzero(~held)) if held.any() else pairs
     trainer = train(
-        run, identity, lambda: PhraseTrainer(pairs, settings, *initial(), run.device),
-        lambda tensors, progress: PhraseTrainer.resumed(pairs, settings, tensors, progress, run.device),
+        run, identity, lambda: PhraseTrainer(pairs, settings, *initial(), run.device, held_out),
+        lambda tensors, progress: PhraseTrainer.resumed(pairs, settings, tensors, progress, run.device, held_out),
     )  # fmt: skip
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": trainer.iteration, **run.record}
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary

@@ -147,6 +147,46 @@ def held_out_groups(groups: Int64Array, rng: np.random.Generator, most: int = 20
     return held
 
 
+# Number of phrase pairs that are held out at least (else none are) and at most.
+_HELD_OUT_PAIRS = (50, 2000)
+
+
+def held_out_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
+    """Draw phrase pairs that measure a model while it is trained.
+
+    They are pairs with at most the median count, because a model must not lose frequent pairs; and each of their words
+    also occurs in a pair that is not held out, because a model must not lose words.  So figures are about rare pairs.
+    Phrases of one sentence contain each other, therefore figures on unseen text are lower.
+
+    Args:
+        pairs: N distinct pairs.
+        share: share of the pairs to hold out, at most 2,000 pairs.
+        seed: random seed.
+
+    Returns:
+        bool, shape (N,), the pairs to hold out; none if fewer than 50 can be.
+    """
+    fewest, most = _HELD_OUT_PAIRS
+    number = min(int(share * len(pairs)), most)
+    held: Mask = np.zeros(len(pairs), np.bool_)
+    if number < fewest:
+        return held
+    sides = pairs.sources, pairs.targets
+    left = [np.bincount(side.words) for side in sides]
+    rare = np.flatnonzero(pairs.counts <= np.median(pairs.counts))
+    drawn = 0
+    for row in np.random.default_rng(seed).permutation(rare)[: 20 * number].tolist():
+        words = [np.unique(side[row], return_counts=True) for side in sides]
+        if all((occurrences[ids] > counts).all() for occurrences, (ids, counts) in zip(left, words, strict=True)):
+            for occurrences, (ids, counts) in zip(left, words, strict=True):
+                occurrences[ids] -= counts
+            held[row] = True
+            drawn += 1
+            if drawn == number:
+                break
+    return held if drawn >= fewest else np.zeros_like(held)
+
+
 def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:
     """first[i] + [border] + second[i] for every i."""
     offsets = first.offsets + second.offsets + np.arange(len(first) + 1)

@@ -44,6 +44,7 @@ BASES = {
 }  # fmt: skip
 HF = "classifier in/toy.s in/toy.t --embeddings hf:in/bert --units 8 --hidden 8 --length-units 4 --batch-size 16 --epochs 1 --search-units 8 --search-epochs 1 --threads 1 --force"
 TRANSFORMER = f"{BASES['translator']} --preset transformer --heads 2"
+MANY_PAIRS = "phrases in/many-pairs --dimension 8 --epochs 2 --vectors random --threads 1"
 PRECISION = Why("bfloat16 gives what the processor makes of it", "tests/phrasetool/nn/test_device.py")
 # Owner -> setting -> a value that changes the parameters; or a pair of command lines.
 ROWS = {
@@ -65,6 +66,7 @@ ROWS = {
         "vectors": "word2vec",
         "vector_scale": "0.7",
         "calibration": Why("changes cosines, not parameters", "tests/phrasetool/phrase_encoder/test_calibration.py"),
+        "held_out": (MANY_PAIRS, f"{MANY_PAIRS} --held-out 0.4"),
     },
     "in-batch": {"temperature": "0.2", "smoothing": "0", "correction": "0"},
     "max-margin": {"margin": "0.001", "corruption": "uniform"},
@@ -197,6 +199,9 @@ def inputs(tmp_path_factory):
             f"{s} ||| {t} ||| {rng.integers(1, 6)}\n"
             for s, t in [*sorted(pairs), ("einmal", "once"), ("nie hund", "never dog")]
         ).encode(),
+    )
+    write(
+        folder / "many-pairs", b"".join(b"s%d s%d ||| t%d t%d\n" % (i, j, i, j) for i in range(20) for j in range(10))
     )
     write(folder / "text", "".join(line + "\n" for line in sides[1]).encode())
     vector_file(folder)

@@ -52,16 +52,25 @@ def test_items(clock, capsys, way):
         clock.now += 60
         bar.reach(0)
     assert "slow: 0 of 10 texts" in capsys.readouterr().err
+    with ItemProgress("unknown", None, "text") as bar:
+        clock.now += 60
+        bar.tick(120)
+    assert capsys.readouterr().err == "phrasetool: unknown: 120 texts, 2.0 a second\n"
 
 
-def test_training_is_told_of_after_every_iteration(clock, capsys):
+def test_training_reports_every_iteration(clock, capsys):
     with TrainingProgress(600, 1, 2) as bar:
-        for phase, iteration, semantic in (("pretrain", 1, None), ("train", 1, 0.5)):
+        for report in (
+            IterationReport("pretrain", 1, 0.25, None, 0.125),
+            IterationReport("train", 1, 0.25, 0.5, 0.125, 0.75, 0.8125),
+            IterationReport("train", 2, 0.25, 0.5, 0.125, 0.75, 0.8125),
+        ):
             clock.now += 2
-            bar.report(IterationReport(phase, iteration, 0.25, semantic, 0.125))
+            bar.report(report)
     assert capsys.readouterr().err.splitlines() == [
-        "phrasetool: pretrain 1/1: reconstruction 0.2500, joint 0.1250 (300 pairs a second)",
-        "phrasetool: train 1/2: reconstruction 0.2500, semantic 0.5000, joint 0.1250 (300 pairs a second)",
+        "phrasetool: pretrain 1/1: error 0.1250 (300 pairs/s, 0:04 left)",
+        "phrasetool: train 1/2: error 0.1250, accuracy@1 0.750, AUC 0.812 (300 pairs/s, 0:02 left)",
+        "phrasetool: train 2/2: error 0.1250, accuracy@1 0.750, AUC 0.812 (300 pairs/s)",
     ]
 
 

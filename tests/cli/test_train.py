@@ -41,7 +41,7 @@ def test_train_says_what_it_does(pairs, tmp_path):
     outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "8", "--epochs", "2")
     assert outcome.code == 0
     assert "training on cpu, loss in-batch, n=8" in outcome.err
-    assert "train 2/2: reconstruction" in outcome.err
+    assert "train 2/2: error" in outcome.err
     assert f"saved {load_saved_model(tmp_path / 'm').signature}" in outcome.err
 
 

@@ -36,7 +36,7 @@ _STDERR = r"stderr\.\d"
 ALLOWED = (
     Allowed(_STDERR, rb"(?<=after )\d+(?= s\b)", "seconds that a command took"),
     Allowed(_STDERR, rb"(?<=done in )\d+(?= s\b)", "seconds that a step of an experiment took"),
-    Allowed(_STDERR, rb"\([\d,]+ pairs a second\)", "the speed of training"),
+    Allowed(_STDERR, rb"\([\d,]+ pairs/s(, [\d:]+ left)?\)", "the speed of training"),
     Allowed(_STDERR, rb"(?<=translated in )[\d.]+ s \([\d.]+ ms a sentence and thread\)", "the speed of the decoder"),
     Allowed(_STDERR, rb"(?m)^phrasetool: .*: [\d,]+ (entries|of [\d,]+ \w+), [\d,.]+ a second.*\n",
             "progress, told every 30 seconds"),

@@ -8,11 +8,14 @@ from safetensors.torch import save_file
 
 from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_saved_model
+from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
 from phrasetool.training import checkpoint
+from phrasetool.training.data import held_out_pairs
 from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
     COMBINATIONS,
+    WORDS,
     settings,
     some_of,
     start,
@@ -91,7 +94,28 @@ def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
     train_model(pairs, settings("max-margin"), start, TrainingRun(tmp_path))
     lines = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
     assert [line["phase"] for line in lines[:3]] == ["pretrain", "pretrain", "train"]
-    assert {"phase", "iteration", "reconstruction_error", "semantic_error", "joint_error"} == set(lines[0])
+    names = {"phase", "iteration", "reconstruction_error", "semantic_error", "joint_error", "accuracy_at_1", "auc"}
+    assert names == set(lines[0])
+    assert lines[-1]["auc"] is None
+
+
+@pytest.mark.parametrize("loss", ["in-batch", "max-margin"])
+def test_figures_are_of_held_out_pairs(pairs, loss, tmp_path):
+    chosen = settings(loss, held_out=0.2)
+    held = held_out_pairs(pairs, 0.2, chosen.seed)
+    assert held.sum() >= 50
+    model = train_model(pairs, chosen, start, TrainingRun(tmp_path / "held"))
+    rest = pairs.select(np.flatnonzero(~held))
+    without = train_model(rest, settings(loss, held_out=0), start, TrainingRun(tmp_path / "rest"))
+    assert model.identity == without.identity
+    assert model.training["pairs"] == len(rest)
+    lines = [json.loads(line) for line in (tmp_path / "held" / "training.jsonl").read_text().splitlines()]
+    assert [line["auc"] is None for line in lines] == [line["phase"] == "pretrain" for line in lines]
+    unseen = pairs.select(np.flatnonzero(held))
+    quality = evaluate_pairs(model.scorer(), unseen.sources, unseen.targets, WORDS + 1, seed=chosen.seed)
+    trained = [line for line in lines if line["phase"] == "train"]
+    best = min(trained, key=lambda line: line["joint_error"]) if loss == "max-margin" else lines[-1]
+    assert (best["accuracy_at_1"], best["auc"]) == (quality.accuracy_at_1, quality.auc_other_targets)
 
 
 def test_a_checkpoint_of_other_settings_or_pairs_is_refused(pairs, tmp_path):
