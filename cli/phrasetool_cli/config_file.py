@@ -53,7 +53,7 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
     try:
         with open(path, "rb") as file:
             text = file.read().decode("utf-8")
-        found = tomllib.loads(text)
+        sections = tomllib.loads(text)
     except RecursionError as error:
         raise DataError(path, "is nested too deeply") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -62,7 +62,7 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
         raise DataError(path, message, int(line[1]) if line else None) from error
     group, defaults = parent.command, {}
     assert isinstance(group, click.Group)
-    for section, options in found.items():
+    for section, options in sections.items():
         line_number = _line_of(text, section, None)
         command = group.get_command(parent, section) if section in names else None
         if command is None:

@@ -212,11 +212,11 @@ def _where_help_is(error: click.ClickException) -> str:
 
 
 def _not_mapped(error: BaseException | None) -> str:
-    """The library that found no room in memory, into which those of packages are mapped; "" if that is not why."""
+    """Return the library that could not be mapped into memory; "" if the error has another cause."""
     while error is not None:
-        said = str(error)
-        if any(words in said for words in ("failed to map segment", "annot allocate memory")):
-            return said.partition(":")[0]
+        message = str(error)
+        if any(words in message for words in ("failed to map segment", "annot allocate memory")):
+            return message.partition(":")[0]
         error = error.__cause__ or error.__context__
     return ""
 

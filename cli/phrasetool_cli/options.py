@@ -229,7 +229,7 @@ def chosen_runner(engine: str, address: str | None, threads: int) -> RayRunner |
     Raises:
         click.UsageError: an address without a cluster.
         ModuleNotFoundError: Ray is not installed.
-        PhraseToolError: there is no cluster at the address.
+        PhraseToolError: no cluster answers at the address.
     """
     if engine == "threads":
         if address is not None:
@@ -281,9 +281,9 @@ def finished_work(
         return _forgetting(output)
     from moses_compat.files.finished_work import FinishedWork, described
 
-    told = {os.path.abspath(file): described(file) for file in files}
-    told |= {name.replace("_", " "): str(value) for name, value in settings.items()}
-    return FinishedWork(output, source, told, watch.say)
+    identity = {os.path.abspath(file): described(file) for file in files}
+    identity |= {name.replace("_", " "): str(value) for name, value in settings.items()}
+    return FinishedWork(output, source, identity, watch.say)
 
 
 @contextlib.contextmanager
@@ -430,18 +430,18 @@ encoder_options = sections(
 )  # fmt: skip
 
 
-def chosen_encoder(given: dict[str, Any], table: str, inputs: bool = True) -> EncoderRequest | None:
+def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> EncoderRequest | None:
     """The encoder that was asked for, taken out of the values of all options; None if none was.
 
     Args:
-        given: values by name.
+        values: values by name.
         table: the table; it is read twice.
         inputs: whether the encoder will be asked at all.
 
     Raises:
         click.UsageError: options that do not go together, or a language that is none.
     """
-    folder, more = given.pop("encoder"), {name: given.pop(name) for name in _FLAGS}
+    folder, more = values.pop("encoder"), {name: values.pop(name) for name in _FLAGS}
     named = [flag for name, flag in _FLAGS.items() if more[name] is not None]
     if folder is None:
         if named:
@@ -454,9 +454,9 @@ def chosen_encoder(given: dict[str, Any], table: str, inputs: bool = True) -> En
         raise click.UsageError("--encoder reads the table twice, so it cannot come from standard input or a pipe")
     if os.path.isfile(os.path.join(folder, "source.vocab")):
         raise click.UsageError(f"{folder} is a model of phrasetool; name it with -m")
-    found = {"target_folder" if name == "target_encoder" else name.removeprefix("encoder_"): value
+    fields = {"target_folder" if name == "target_encoder" else name.removeprefix("encoder_"): value
              for name, value in more.items() if value is not None}  # fmt: skip
     try:
-        return EncoderRequest(folder, **found)
+        return EncoderRequest(folder, **fields)
     except ValueError as error:
         raise click.UsageError(f"--detokenise: {error}") from error

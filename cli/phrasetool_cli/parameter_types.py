@@ -49,11 +49,11 @@ def names_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """The type of some of given names, with commas between; each comes once."""
 
     def convert(value: str) -> tuple[str, ...]:
-        found = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
-        for name in found:
+        chosen = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",")))
+        for name in chosen:
             if name not in names:
                 raise click.BadParameter(f"{name!r} is not one of {', '.join(names)}")
-        return found
+        return chosen
 
     return convert
 

@@ -45,18 +45,18 @@ syntax_options = sections(
 )  # fmt: skip
 
 
-def chosen_likelihood(given: dict[str, Any], models: Sequence[str]) -> LikelihoodRequest | None:
+def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> LikelihoodRequest | None:
     """Take the scores of encoders of syntax out of the option values; None for the cosine alone.
 
     Args:
-        given: values by name.
+        values: values by name.
         models: folders of models.
 
     Raises:
         click.UsageError: options that do not go together, or a language that is not known.
         ModelError: a folder holds no model, or no tagger.
     """
-    columns, tagger, languages = (given.pop(name) for name in ("columns", "tagger", "languages"))
+    columns, tagger, languages = (values.pop(name) for name in ("columns", "tagger", "languages"))
     if columns == "cosine":
         if tagger or languages:
             flag = "--tagger" if tagger else "--languages"
@@ -189,19 +189,19 @@ def command(
             tell_parts(manifest, output)
         return
     counts = annotate(request, watch)
-    found = dict(vars(counts))
-    found["model_fits"] = [fit.as_dict() for fit in found.pop("fits")]
-    document({**found, "columns": request.columns})
+    statistics = dict(vars(counts))
+    statistics["model_fits"] = [fit.as_dict() for fit in statistics.pop("fits")]
+    document({**statistics, "columns": request.columns})
     for line in annotate_summary(counts, request):
         watch.say(line)
 
 
 def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterator[str]:
-    """Lines for people.
+    """Yield the summary for readers.
 
     Args:
-        counts: what was done.
-        request: what was wanted.
+        counts: result of `annotate`.
+        request: the request.
     """
     columns, edit = request.columns, request.edit
     silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""

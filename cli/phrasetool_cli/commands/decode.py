@@ -101,20 +101,20 @@ def command(
     warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, watch)
     check_language_models(model, translator.language_model, translator.table, watch, force)
     by = chosen_runner(engine, address, threads)
-    wanted = n_best[1] if n_best else 1
+    translations_each = n_best[1] if n_best else 1
     total = 0.0
-    depends = {"search": model.search, "n best": wanted, "all derivations": all_derivations}
+    depends = {"search": model.search, "n best": translations_each, "all derivations": all_derivations}
     with (
         finished_work(resume, output, text, [ini, *model.paths], depends, watch) as finished,
         Output(output) as out,
         Output(n_best[0]) if n_best else contextlib.nullcontext() as listing,
         ItemProgress("translating", len(sentences.sentences), "sentence", quiet) as progress,
     ):
-        found = translator.translate_all(
-            sentences.sentences, model.search, wanted, not all_derivations, threads=threads,
+        translations = translator.translate_all(
+            sentences.sentences, model.search, translations_each, not all_derivations, threads=threads,
             runner=finished.runner("translations", by=by) if finished else by or run,
         )  # fmt: skip
-        for number, translation in enumerate(found):
+        for number, translation in enumerate(translations):
             out.write_text(model.printing.line(translator, translation))
             if listing:
                 listing.write_text(n_best_lines(

@@ -45,7 +45,7 @@ model/                 what phrases of both languages mean, learnt from pairs.gz
 _MADE = """\
 pairs.gz               phrase pairs that forced decoding of the training part used
 train.txt, held-out.txt  nine tenths of them to learn from, and one to judge the model on
-small.gz               the phrase table, pruned; rejected.gz holds what went, stats.json says how much
+small.gz               the phrase table, pruned; rejected.gz holds the removed entries, stats.json their number
 annotated.gz           the phrase table with two more scores, and annotated.ini with their weights
 scores.parquet         both similarities of every entry, kept for pruning again
 full.en, pruned.en, annotated.en   test.zh in English, by each of the tables
@@ -278,11 +278,11 @@ def read_table(path: Path) -> list[list[str]]:
 
 def similarities(path: Path) -> list[tuple[float, str, str]]:
     """Mean similarity, source and target of a table annotated with raw similarities, the least similar first."""
-    found = []
+    rows = []
     for fields in read_table(path):
         st, ts = (float(score) for score in split_words(fields[2])[-2:])
-        found.append(((st + ts) / 2, fields[0], fields[1]))
-    return sorted(found)
+        rows.append(((st + ts) / 2, fields[0], fields[1]))
+    return sorted(rows)
 
 
 _EXAMPLE = """\b

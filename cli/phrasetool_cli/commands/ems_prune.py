@@ -58,13 +58,13 @@ def _find(stem: str) -> tuple[str, str]:
     for path in (f"{stem}.gz", stem):
         if os.path.isfile(path):
             return path, ""
-    found = {}
+    tables = {}
     for path in sorted(glob.glob(glob.escape(stem) + ".*")):
         suffix = path.removesuffix(".gz")[len(stem) :]
-        if _FACTORS.fullmatch(suffix) and (suffix not in found or path.endswith(".gz")):
-            found[suffix] = path
-    if len(found) == 1:
-        return next((path, suffix) for suffix, path in found.items())
-    if found:
-        raise DataError(stem, f"several tables have this name: {', '.join(found.values())}; prune each by itself")
+        if _FACTORS.fullmatch(suffix) and (suffix not in tables or path.endswith(".gz")):
+            tables[suffix] = path
+    if len(tables) == 1:
+        return next((path, suffix) for suffix, path in tables.items())
+    if tables:
+        raise DataError(stem, f"several tables have this name: {', '.join(tables.values())}; prune each one separately")
     raise DataError(stem, "no such table, with or without .gz")

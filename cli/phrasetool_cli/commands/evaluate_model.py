@@ -226,25 +226,25 @@ def evaluate_classifier(
     texts = _read_sentence_pairs(inputs, max_length or model.architecture.longest)
     texts = texts.select(np.sort(np.random.default_rng(seed).permutation(len(texts))[:limit]))
     try:
-        found = measure_pair_classifier(model, texts, seed)
+        measured = measure_pair_classifier(model, texts, seed)
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
-    document({"signature": model.signature, **asdict(found)})
+    document({"signature": model.signature, **asdict(measured)})
     if silent:
         return
-    click.echo(f"{found.pairs:,} pairs, {model.signature}")
+    click.echo(f"{measured.pairs:,} pairs, {model.signature}")
     click.echo(f"  {'':<26} {'P':>7} {'R':>7} {'F1':>7}")
     for name, quality in (
-        ("random, at 0.5", found.random_half),
-        (f"  at {found.random_best.threshold:.3f} (from training)", found.random_best),
-        ("containment, at 0.5", found.contained_half),
-        (f"  at {found.contained_best.threshold:.3f}", found.contained_best),
+        ("random, at 0.5", measured.random_half),
+        (f"  at {measured.random_best.threshold:.3f} (from training)", measured.random_best),
+        ("containment, at 0.5", measured.contained_half),
+        (f"  at {measured.contained_best.threshold:.3f}", measured.contained_best),
     ):
         click.echo(f"  {name:<26} {quality.precision:7.1%} {quality.recall:7.1%} {quality.f1:7.1%}")
     for name, value, meaning in (
-        ("AUC, random", found.auc, "beats a random target; 0.5 is chance"),
-        ("calibration error", found.calibration_error, "how far probabilities are from shares; 0 is best"),
-        ("accuracy@1", found.accuracy_at_1, "the nearest of all targets by cosine is a translation"),
+        ("AUC, random", measured.auc, "beats a random target; 0.5 is chance"),
+        ("calibration error", measured.calibration_error, "how far probabilities are from shares; 0 is best"),
+        ("accuracy@1", measured.accuracy_at_1, "the nearest of all targets by cosine is a translation"),
     ):
         click.echo(f"  {name:<26} {value:7.3f}   {meaning}")
 
@@ -288,14 +288,14 @@ def evaluate_tagger(
         model.check_language(language)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    found = tag_accuracy(model, read_conllu(inputs[0]), language)
-    document({"signature": model.signature, "language": language, **asdict(found)})
+    accuracy = tag_accuracy(model, read_conllu(inputs[0]), language)
+    document({"signature": model.signature, "language": language, **asdict(accuracy)})
     if silent:
         return
-    click.echo(f"{found.words:,} words of {found.sentences:,} sentences, {model.signature}")
-    click.echo(f"  {'accuracy':<24} {found.accuracy:6.1%}   words with the right tag")
-    click.echo(f"  {'  without capitals':<24} {found.lower_accuracy:6.1%}   the same of lower-cased sentences")
-    for tag, share in found.by_tag.items():
+    click.echo(f"{accuracy.words:,} words of {accuracy.sentences:,} sentences, {model.signature}")
+    click.echo(f"  {'accuracy':<24} {accuracy.accuracy:6.1%}   words with the right tag")
+    click.echo(f"  {'  without capitals':<24} {accuracy.lower_accuracy:6.1%}   the same of lower-cased sentences")
+    for tag, share in accuracy.by_tag.items():
         click.echo(f"  {'  ' + tag:<24} {share:6.1%}")
 
 
@@ -336,16 +336,16 @@ def evaluate_syntax(
     model = SyntaxModel.load(folder)
     lines, tags = read_tagged_text(inputs[0], sentences)
     try:
-        found = syntax_quality(model, lines, tags, seed, literal)
+        result = syntax_quality(model, lines, tags, seed, literal)
     except ValueError as error:
         raise DataError(inputs[0], str(error)) from error
-    document({"signature": model.signature, **asdict(found)})
+    document({"signature": model.signature, **asdict(result)})
     if silent:
         return
-    click.echo(f"{found.sentences:,} sentences, {model.signature}")
-    click.echo(f"{found.grouped:,} of them in {found.groups:,} groups with the same parts of speech")
+    click.echo(f"{result.sentences:,} sentences, {model.signature}")
+    click.echo(f"{result.grouped:,} of them in {result.groups:,} groups with the same parts of speech")
     click.echo(f"  {'':<10} {'1-NN':>6} {'5-NN':>6} {'FD':>6} {'rho':>6}")
-    for name, one in found.vectors.items():
+    for name, one in result.vectors.items():
         figures = f"{one.nearest_1:6.1%} {one.nearest_5:6.1%} {one.fd:6.3f} {one.rho:6.3f}"
         click.echo(f"  {name:<10} {figures}   {_SYNTAX_VECTORS[name]}")
-    click.echo(f"  {'chance':<10} {found.chance:6.1%} {found.chance:6.1%}")
+    click.echo(f"  {'chance':<10} {result.chance:6.1%} {result.chance:6.1%}")

@@ -87,20 +87,20 @@ def command(
     """
     from moses_compat.experiments.config import read_experiment_config
 
-    wanted = replace(read_experiment_config(config, output), force=force)
+    settings = replace(read_experiment_config(config, output), force=force)
     if seed is not None:
-        wanted = replace(wanted, seed=seed)
+        settings = replace(settings, seed=seed)
     # Errors in the configuration are reported before the decoder and matplotlib are imported.
     from moses_compat.experiments.experiment import records_of, run_experiment
     from moses_compat.experiments.workbench import Cluster
     from phrasetool_cli.progress import TerminalWatch
 
     if quick:
-        wanted = wanted.quick()
+        settings = settings.quick()
     document = json_document(json_file, [config])
     runner, cluster = chosen_runner(engine, address, threads), None
     if runner:
         # Commands meet on the cluster that begins here, too.
         cluster = Cluster(runner, ("--engine", engine, "--address", runner.address))
-    frames = run_experiment(wanted, _PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
-    document({"name": wanted.name, "folder": wanted.output, **records_of(frames)})
+    frames = run_experiment(settings, _PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
+    document({"name": settings.name, "folder": settings.output, **records_of(frames)})

@@ -91,12 +91,12 @@ export_options = sections(
 )  # fmt: skip
 
 
-def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]:
+def checked(kind: str, values: dict[str, Any], named: set[str]) -> dict[str, Any]:
     """The options that belong to what is written, with its defaults.
 
     Args:
         kind: what is written.
-        given: the values of all options.
+        values: the values of all options.
         named: the options that were given.
 
     Raises:
@@ -106,25 +106,25 @@ def checked(kind: str, given: dict[str, Any], named: set[str]) -> dict[str, Any]
     for name in _FLAGS:
         if name in named and name not in wanted:
             raise click.UsageError(f"{_FLAGS[name]} does not go with --to {kind}")
-    if given["form"] and given["form"] not in forms:
-        raise click.UsageError(f"--to {kind} has the forms {', '.join(forms)}, not {given['form']}")
-    if given["model_folder"] and given["columns"]:
-        raise click.UsageError("-m and --similarity-columns both say how similar entries are; give one")
-    if "scale" in named and not given["columns"]:
+    if values["form"] and values["form"] not in forms:
+        raise click.UsageError(f"--to {kind} has the forms {', '.join(forms)}, not {values['form']}")
+    if values["model_folder"] and values["columns"]:
+        raise click.UsageError("-m and --similarity-columns are two sources of similarities; give one")
+    if "scale" in named and not values["columns"]:
         raise click.UsageError("--scale is for --similarity-columns")
-    found = {name: value for name, value in given.items() if name in wanted}
+    options = {name: value for name, value in values.items() if name in wanted}
     if forms:
-        found["form"] = given["form"] or forms[0]
-    if (found.get("form") == "tbx") != bool(given["languages"]):
+        options["form"] = values["form"] or forms[0]
+    if (options.get("form") == "tbx") != bool(values["languages"]):
         raise click.UsageError("--format tbx and --languages go together")
     if kind == "lexicon":
-        by_count = [_FLAGS[name] for name in ("count", "stop_words") if name in named and given[name]]
-        found["by_count"] = " or ".join(by_count)
+        by_count = [_FLAGS[name] for name in ("count", "stop_words") if name in named and values[name]]
+        options["by_count"] = " or ".join(by_count)
     if kind == "bicleaner":
-        for path in (given["output"], given["reverse"]):
+        for path in (values["output"], values["reverse"]):
             if path and path != "-" and not path.endswith(".gz"):
                 raise click.UsageError(f"bicleaner reads gzipped dictionaries; expected a name with .gz, not {path}")
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 _RENAMED = {"--min-prob": "--min-probability", "--min-count": "--min-pair-count", "--columns": "--similarity-columns"}
@@ -179,47 +179,47 @@ def command(
 
 
 def _export(
-    kind: str, table: str, output: str, given: dict[str, Any], scan: TableScan, watch: Watch
+    kind: str, table: str, output: str, options: dict[str, Any], scan: TableScan, watch: Watch
 ) -> tuple[dict[str, Any], Iterator[str]]:
     """Write the requested output.
 
     Args:
         kind: what it is.
         table, output: files.
-        given: the other options that were checked for it.
+        options: the other options that were checked for it.
         scan: how the table is read.
         watch: follows the work.
 
     Returns:
-        The report, and what is said of it.
+        The report for `--json`, and the lines of the summary.
 
     Raises:
         click.UsageError: options do not go together.
         PhraseToolError: a file is damaged, or cannot be written.
     """
-    if "scale" in given:
-        named = given.pop("model_folder", None), given.pop("columns", None), given.pop("scale")
-        given["similarities"] = _similarities(*named, scan, watch)
+    if "scale" in options:
+        named = options.pop("model_folder", None), options.pop("columns", None), options.pop("scale")
+        options["similarities"] = _similarities(*named, scan, watch)
     if kind == "bicleaner":
         from moses_compat.jobs.bicleaner_dictionaries import DictionaryRequest, export_dictionaries
 
-        made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **given), watch)
+        made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **options), watch)
         return made.as_dict(), dictionary_summary(made)
     if kind == "lexicon":
         from moses_compat.jobs.term_lexicon import LexiconRequest, export_lexicon
         from moses_compat.lines.counts import CountUse
 
-        by_count = given.pop("by_count", "")
-        given["count_use"] = CountUse(by_count) if by_count else None
-        lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **given), watch)
+        by_count = options.pop("by_count", "")
+        options["count_use"] = CountUse(by_count) if by_count else None
+        lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **options), watch)
         return lexicon.as_dict(), lexicon_summary(lexicon)
     from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, export_candidates
     from moses_compat.jobs.marian_shortlist import ShortlistWriter
 
-    shortlist, binary = kind == "shortlist", given.pop("form", None) == "binary"
+    shortlist, binary = kind == "shortlist", options.pop("form", None) == "binary"
     longest = {"longest": 1} if shortlist else {}
     try:
-        request = CandidateRequest(table, output, shortlist, binary, scan=scan, **{**given, **longest})
+        request = CandidateRequest(table, output, shortlist, binary, scan=scan, **{**options, **longest})
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     report = export_candidates(request, ShortlistWriter() if shortlist else MapWriter(), watch)

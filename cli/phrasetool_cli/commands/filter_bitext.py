@@ -69,32 +69,32 @@ class ChosenJudge:
     filter: Callable[[FilterRequest, Watch], FilterReport]
 
 
-def chosen_judge(given: dict[str, Any], explain: bool) -> ChosenJudge:
+def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
     """The model or encoder that was asked for.
 
     Args:
-        given: values of `judge_options` by name.
+        values: values of `judge_options` by name.
         explain: whether probabilities without length are requested.
 
     Raises:
         click.UsageError: options that do not go together, or a language that is none.
         ModelError: there is no such model or encoder, or it is refused.
     """
-    model, encoder, threshold = given["model_folder"], given["encoder"], given["threshold"]
-    if threshold is not None and given["share"] is not None:
+    model, encoder, threshold = values["model_folder"], values["encoder"], values["threshold"]
+    if threshold is not None and values["share"] is not None:
         raise click.UsageError("give --threshold or --keep, not both")
-    if (model is not None) + (encoder is not None) + given["cross_train"] != 1:
+    if (model is not None) + (encoder is not None) + values["cross_train"] != 1:
         raise click.UsageError(
             "name a classifier with --model, or a sentence encoder with --encoder, or train two with --cross-train"
         )
-    if given["cross_train"]:
+    if values["cross_train"]:
         return _by_cross_training(threshold, explain)
-    if encoder is not None and given["share"] is not None:
+    if encoder is not None and values["share"] is not None:
         threshold = -1.0
     if encoder is not None:
-        return _by_encoder(encoder, threshold, explain, {name: given[name] for name in FOR_ENCODERS})
+        return _by_encoder(encoder, threshold, explain, {name: values[name] for name in FOR_ENCODERS})
     for name, flag in FOR_ENCODERS.items():
-        if given[name] is not None:
+        if values[name] is not None:
             raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
     return _by_classifier(model, threshold, explain)
 
@@ -145,9 +145,10 @@ def _by_encoder(
         ready = EncoderRequest(folder, more["target_encoder"], more["detokenise"], more["prefix"] or "").ready
     except ValueError as error:
         raise click.UsageError(f"--detokenise: {error}") from error
-    found = find_pair_encoder(folder, more["target_encoder"])
-    signature = f"encoder:{'+'.join(dict.fromkeys(found.identities))}|texts:{more['detokenise']}|{more['prefix']!r}"
-    judge = EncoderScorer(found.load(), ready, found.name, signature)
+    pair_encoder = find_pair_encoder(folder, more["target_encoder"])
+    encoders = "+".join(dict.fromkeys(pair_encoder.identities))
+    signature = f"encoder:{encoders}|texts:{more['detokenise']}|{more['prefix']!r}"
+    judge = EncoderScorer(pair_encoder.load(), ready, pair_encoder.name, signature)
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.jobs.filter_bitext import filter_bitext

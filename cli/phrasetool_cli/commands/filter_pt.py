@@ -99,11 +99,11 @@ def command(
         significance = Significance(PairTest(*indexes, hierarchical), least, counts, values, force)
     try:
         with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
-            done = filter_table(text, out, scan, top=top, column=column, significance=significance)
+            filtered = filter_table(text, out, scan, top=top, column=column, significance=significance)
     except CorpusMismatchError as error:
         raise PhraseToolError(f"{error}  (--force filters all the same)") from error
-    document(vars(done))
-    _report(done, significance, quiet)
+    document(vars(filtered))
+    _report(filtered, significance, quiet)
 
 
 def _threshold(indexes: tuple[CorpusIndex, CorpusIndex], threshold: str, tell: Callable[[str], None]) -> float:

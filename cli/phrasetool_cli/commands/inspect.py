@@ -78,10 +78,10 @@ def command(
     if os.path.isdir(path):
         kind = folder_kind(path)
         if kind is None or os.path.exists(os.path.join(path, "config.json")):
-            found, lines = model_summary(path)
+            facts, lines = model_summary(path)
         else:
-            found, lines = {"kind": str(kind)}, [with_remedy(f"{path}: {kind}", kind.remedy)]
-        document({"file": path, **found})
+            facts, lines = {"kind": str(kind)}, [with_remedy(f"{path}: {kind}", kind.remedy)]
+        document({"file": path, **facts})
         _show(lines, json_file)
         return
     with Input(path) as source:
@@ -145,8 +145,8 @@ def model_summary(path: str) -> tuple[dict[str, Any], list[str]]:
         lines.append(f"  {name + ' words':<12}   {len(vocabulary) - 1:,} (most frequent: {common})")
     lines += [f"  {name:<20} {value}" for name, value in model.training.items()]
     words = {name: len(vocabulary) - 1 for name, vocabulary in vocabularies.items()}
-    found = {"kind": "model", "signature": model.signature, **facts, **({"words": words} if words else {})}
-    return {**found, "training": dict(model.training)}, lines
+    document = {"kind": "model", "signature": model.signature, **facts, **({"words": words} if words else {})}
+    return {**document, "training": dict(model.training)}, lines
 
 
 def _fact_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

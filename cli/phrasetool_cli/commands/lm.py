@@ -140,10 +140,11 @@ def _built_in(
     from moses_compat.engine.language_models import estimate_arpa
 
     (watch := TerminalWatch(quiet)).say("lm: estimating with the built-in estimator")
-    done = estimate_arpa(corpora, destination, order, prune, memory, folder)
+    estimate = estimate_arpa(corpora, destination, order, prune, memory, folder)
     orders = [
         f"{size:,}{f' of {counted:,}' if counted > size else ''} {n}-grams"
-        for n, (size, counted) in enumerate(zip(done.ngrams, done.counted, strict=True), 1)
+        for n, (size, counted) in enumerate(zip(estimate.ngrams, estimate.counted, strict=True), 1)
     ]
-    watch.say(f"lm: {', '.join(orders)} from {done.sentences:,} sentences{', with files' if done.on_disk else ''}")
-    return [n for n, discounts in enumerate(done.discounts, 1) if not discounts.estimated]
+    where = ", with files" if estimate.on_disk else ""
+    watch.say(f"lm: {', '.join(orders)} from {estimate.sentences:,} sentences{where}")
+    return [n for n, discounts in enumerate(estimate.discounts, 1) if not discounts.estimated]

@@ -96,8 +96,8 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
         raise click.UsageError(f"--detokenise: {error}") from error
     from phrasetool.pair_classifier.bitext_scores import find_pair_encoder, load_pair_model
 
-    found = load_pair_model(model) if model is not None else find_pair_encoder(encoder, more["target_encoder"])
-    return found, request
+    pair_encoder = load_pair_model(model) if model is not None else find_pair_encoder(encoder, more["target_encoder"])
+    return pair_encoder, request
 
 
 _RENAMED = {"--margin": "--margin-type", "--search": "--neighbour-search", "--weight": "--probability-weight"}
@@ -129,7 +129,7 @@ def command(
     """Find sentence pairs that are translations in two texts.
 
     SOURCE and TARGET hold a sentence a line, in any order; most may have no translation.  Each different sentence
-    becomes a vector, for each the nearest of the other side are found, and a pair is scored by its cosine over what
+    becomes a vector, for each the nearest of the other side are mined, and a pair is scored by its cosine over what
     both sides reach with their neighbours on average (--margin-type ratio): a sentence that is near to everything is a
     translation of nothing.  Then the best pairs are taken first, each sentence once.
 
@@ -178,15 +178,15 @@ def command(
 
     with Output(output) as out:
         searched = search(development, store and f"{store}.dev") if development is not None else None
-        found = search((source, target), store)
+        mined = search((source, target), store)
         if dev_gold is not None:
-            settings = settings_from_gold(searched or found, dev_gold, settings, weights)
-            found = found.weighted(settings.weight, settings, watch)
-            chosen = f", weight of probabilities {settings.weight:g}" if found.judged else ""
+            settings = settings_from_gold(searched or mined, dev_gold, settings, weights)
+            mined = mined.weighted(settings.weight, settings, watch)
+            chosen = f", weight of probabilities {settings.weight:g}" if mined.judged else ""
             watch.say(f"threshold {settings.threshold:.6g}{chosen}, from {dev_gold}")
-        for line in mined_lines(found, settings):
+        for line in mined_lines(mined, settings):
             out.write_text(line)
-        _tell(document, mining_statistics(found, settings, encoder.name), watch, mining_summary)
+        _tell(document, mining_statistics(mined, settings, encoder.name), watch, mining_summary)
 
 
 def _tell(document: Any, statistics: dict[str, Any], watch: TerminalWatch, summary: Any) -> None:

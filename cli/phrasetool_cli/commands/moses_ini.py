@@ -149,7 +149,7 @@ def _check_reordering(path: str, columns: int, scan: TableScan) -> None:
     from moses_compat.tables.opening import REORDERING_TABLE, scores_of_table
     from phrasetool.errors import DataError
 
-    # Moses adds the endings by itself.
+    # Moses adds the endings automatically.
     names = [name for name in (path, f"{path}.gz", f"{path}.minlexr") if os.path.exists(name)]
     text = names[0] if names else path
     if text.endswith(".minlexr"):

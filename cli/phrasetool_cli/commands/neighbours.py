@@ -89,23 +89,23 @@ def command(
     if sentences is not None:
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for phrases; leave them out with --sentences")
-        found, shown = nearest_sentences(folder, text, sentences, count, device, threads, quiet)
-        document(found)
+        result, shown = nearest_sentences(folder, text, sentences, count, device, threads, quiet)
+        document(result)
         _show(shown, json_file)
         return
     model = load_saved_model(folder)
     if isinstance(model, TranslatorModel):
         if pairs is not None or side != "auto":
             raise click.UsageError("--pairs and --side are for models of phrase pairs; leave them out")
-        found, shown = predicted_words(model, text, count)
+        result, shown = predicted_words(model, text, count)
     elif isinstance(model, BilingualModel):
-        found, shown = _phrases(model, text, pairs, side, count)
+        result, shown = _phrases(model, text, pairs, side, count)
     else:
         raise PhraseToolError(
             f"{folder}: no model of phrase pairs; with an autoencoder or an encoder of syntax, name texts with "
             "--sentences"
         )
-    document(found)
+    document(result)
     _show(shown, json_file)
 
 
@@ -120,16 +120,16 @@ def _phrases(
     side = language_of(model, text, side)
     file = pairs or model.training.get("pairs_file")
     if not file:
-        raise PhraseToolError("the model does not say what it was trained on; name phrases to search with --pairs")
+        raise PhraseToolError("the model does not record its training pairs; name phrases to search with --pairs")
     vocabularies = {"source": model.source_vocabulary, "target": model.target_vocabulary}
     with Input(file) as source:
         data = read_training_pairs(source, vocabularies=(vocabularies["source"], vocabularies["target"]))
     index = NearestPhrases(model, data.sources, data.targets)
     same, across = index.nearest(vocabularies[side].ids(text), side == "target", count)
     other = "source" if side == "target" else "target"
-    found = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
+    nearest = {name: as_dicts(list_, "phrase") for name, list_ in ((side, same), (other, across))}
     shown = {f"nearest in the same language ({side})": same, f"nearest in the {other} language": across}
-    return {"phrase": shown_text(text), "side": side, **found}, shown
+    return {"phrase": shown_text(text), "side": side, **nearest}, shown
 
 
 def _show(tables: _Shown, json_file: str | None) -> None:
@@ -234,12 +234,12 @@ def predicted_words(
     sentence = Phrases.from_lists([model.source_vocabulary.ids(text)])
     words = [*model.target_vocabulary.words, _END]
     try:
-        found = nearest_words(model.network, sentence, model.temperature, count)
+        steps = nearest_words(model.network, sentence, model.temperature, count)
     except ValueError as error:
         raise PhraseToolError(str(error)) from error
     lists = [
         [Neighbour(words[i], float(cosine)) for i, cosine in zip(step.words, step.cosines, strict=True)]
-        for step in found
+        for step in steps
     ]
     shown = {f"position {number}": near for number, near in enumerate(lists, 1)}
     document = {"sentence": shown_text(text), "predicted": [as_dicts(near, "word") for near in lists]}

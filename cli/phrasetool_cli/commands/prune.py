@@ -67,11 +67,11 @@ _SEARCH = ("algorithm", "stack_size", "pop_limit", "beam_threshold", "distortion
 _SCAN = ("on_error", "threads", "block_bytes", "allow_empty", "force", "max_line")
 
 
-def _request_of(given: dict[str, Any], runner: Callable[[int], Runner | None]) -> PruneRequest:
+def _request_of(values: dict[str, Any], runner: Callable[[int], Runner | None]) -> PruneRequest:
     """Return the checked request for the values of all options.
 
     Args:
-        given: value of each parameter.
+        values: value of each parameter.
         runner: from the number of threads to what runs the work on blocks.
 
     Raises:
@@ -80,19 +80,19 @@ def _request_of(given: dict[str, Any], runner: Callable[[int], Runner | None]) -
     from moses_compat.jobs.prune_request import PruneRequest, UnusableRequest
     from moses_compat.tables.blocks import TableScan
 
-    search = {name: value for name in _SEARCH if (value := given.pop(name)) is not None}
-    quiet, folders = given.pop("quiet"), given.pop("model_folders")
-    json_file = given.pop("json_file")
-    kept = any(given["columns"] or ()) or (given["scores"] is not None and os.path.exists(given["scores"]))
-    if given["encoder"] and folders:
+    search = {name: value for name in _SEARCH if (value := values.pop(name)) is not None}
+    quiet, folders = values.pop("quiet"), values.pop("model_folders")
+    json_file = values.pop("json_file")
+    kept = any(values["columns"] or ()) or (values["scores"] is not None and os.path.exists(values["scores"]))
+    if values["encoder"] and folders:
         raise click.UsageError("--encoder and --model are two sources of similarities; give one")
-    given["encoder"] = chosen_encoder(given, given["table"], inputs=not kept)
+    values["encoder"] = chosen_encoder(values, values["table"], inputs=not kept)
     folders = folders or (default_model(),)
-    scan = TableScan(**{name: given.pop(name) for name in _SCAN})
-    dry_run = given.pop("dry_run")
+    scan = TableScan(**{name: values.pop(name) for name in _SCAN})
+    dry_run = values.pop("dry_run")
     try:
         request = PruneRequest(
-            **given, scan=replace(scan, runner=runner(scan.threads)), model_folder=folders[0],
+            **values, scan=replace(scan, runner=runner(scan.threads)), model_folder=folders[0],
             more_models=tuple(folders[1:]), search=search, by_criterion=json_file is not None or not quiet,
             ask_all=json_file is not None,
         )  # fmt: skip
@@ -230,7 +230,7 @@ def _kept_files(ini: MosesIni, request: PruneRequest) -> list[str]:
     for feature in ini.features:
         if path := feature.arguments.get("path"):
             path = ini.resolve(path)
-            # Moses adds the ending by itself.
+            # Moses adds the ending automatically.
             kept += [one for one in (path, f"{path}.gz") if not same_file(one, replaced.get(feature.name, ""))]
     return kept
 

@@ -82,15 +82,15 @@ def command(
     texts = texts.part(0, min(limit or len(texts), len(texts)))
     _check_lengths(text, texts)
     with ItemProgress("reconstruct", len(texts), "text", quiet) as progress:
-        found = reconstruct_lines(model, texts, symbols.words, place, progress.tick)
+        reconstructions = reconstruct_lines(model, texts, symbols.words, place, progress.tick)
     if output is not None:
         with Output(output) as out:
-            out.write_text(b"".join(line + b"\n" for line in found.lines))
+            out.write_text(b"".join(line + b"\n" for line in reconstructions.lines))
     # Bytes that are not UTF-8 stay distinct characters.
     lines = [symbols.join(one).decode("utf-8", "surrogateescape") for one in texts]
     if note := split_words_note(display_name(text), lines):
         write(note, "warning")
-    figures = _figures(model, texts, lines, found, by_length)
+    figures = _figures(model, texts, lines, reconstructions, by_length)
     document(figures)
     if json_file != "-":
         click.echo("\n".join(_table(figures)), err=output == "-")

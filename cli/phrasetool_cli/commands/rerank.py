@@ -109,32 +109,32 @@ def command(
     watch = TerminalWatch(quiet)
 
     def prepared(path: str, text_path: str) -> tuple[SourceText, NBestList]:
-        text, found = SourceText.read(text_path), read_n_best(path)
-        text.check(found)
-        return text, found
+        text, candidates = SourceText.read(text_path), read_n_best(path)
+        text.check(candidates)
+        return text, candidates
 
     # All that can be wrong with the files is found before models work on them.
-    text, found = prepared(n_best, source)
-    truth = read_references(references, len(text.sentences), found)
-    columns = load_columns(folders, text, found, length, each, force, watch)
+    text, candidates = prepared(n_best, source)
+    truth = read_references(references, len(text.sentences), candidates)
+    columns = load_columns(folders, text, candidates, length, each, force, watch)
     record = columns.record() if folders else None
     with contextlib.ExitStack() as files:
         out, listed, saved = (files.enter_context(Output(path)) if path else None for path in outputs)
         if weights is None:
             assert dev_list is not None
             assert dev_source is not None
-            dev_text, dev_found = prepared(dev_list, dev_source)
-            dev_truth = read_references(dev_references, len(dev_text.sentences), dev_found)
-            check_development_references(dev_found, dev_truth, dev_source, dev_references, force, watch)
-            found = with_sparse_features_of(found, dev_found.names, dev_found.name, watch)
-            check_same_features(found, dev_found)
-            dev_columns = load_columns(folders, dev_text, dev_found, length, each, force, watch)
-            dev_featured = featured_list(dev_columns, dev_text, dev_found, threads, force, watch)
+            dev_text, dev_candidates = prepared(dev_list, dev_source)
+            dev_truth = read_references(dev_references, len(dev_text.sentences), dev_candidates)
+            check_development_references(dev_candidates, dev_truth, dev_source, dev_references, force, watch)
+            candidates = with_sparse_features_of(candidates, dev_candidates.names, dev_candidates.name, watch)
+            check_same_features(candidates, dev_candidates)
+            dev_columns = load_columns(folders, dev_text, dev_candidates, length, each, force, watch)
+            dev_featured = featured_list(dev_columns, dev_text, dev_candidates, threads, force, watch)
             tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
         else:
             tuned = RerankWeights.read(weights)
-            found = with_sparse_features_of(found, tuned.names, weights, watch)
-        featured = featured_list(columns, text, found, threads, force, watch)
+            candidates = with_sparse_features_of(candidates, tuned.names, weights, watch)
+        featured = featured_list(columns, text, candidates, threads, force, watch)
         tuned.check(featured, record)
         report = report_of(featured, tuned.weights, truth)
         if out:

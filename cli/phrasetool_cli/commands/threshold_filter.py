@@ -63,9 +63,9 @@ def command(
         on_error, threads, block_bytes, allow_empty=allow_empty, force=force, warn=watch.warn, max_line=max_line
     )
     with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
-        done = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
-    document(vars(done))
+        counts = threshold_table(text, out, thresholds, scan, keep_words=keep_words)
+    document(vars(counts))
     if not quiet:
-        say(f"kept {done.kept:,} of {done.entries:,} entries ({done.kept / max(done.entries, 1):.1%})")
-        if done.protected:
-            say(f"  {done.protected:,} stayed as the last entry of their word")
+        say(f"kept {counts.kept:,} of {counts.entries:,} entries ({counts.kept / max(counts.entries, 1):.1%})")
+        if counts.protected:
+            say(f"  {counts.protected:,} stayed as the last entry of their word")

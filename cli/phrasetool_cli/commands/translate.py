@@ -115,7 +115,7 @@ def command(
                 f"{table}: {none:,} of {len(full):,} sentences have no candidate there; their translations are empty"
             )
     with ItemProgress("translating", len(full), "sentence", quiet) as progress:
-        found = n_best_translations(
+        hypotheses = n_best_translations(
             model.network.to(place), sentences.select(full), model.temperature, most, beam, candidates, threads,
             progress.tick,
         )  # fmt: skip
@@ -128,7 +128,7 @@ def command(
         line = replace_unknown_words(translation, known, read.words(number), copies)
         return b" ".join(remove_repetitions(line) if drop_repetitions else line)
 
-    by_line = dict(zip(full.tolist(), found, strict=True))
+    by_line = dict(zip(full.tolist(), hypotheses, strict=True))
     with Output(output) as out, Output(listed) if listed else contextlib.nullcontext() as listing:
         for number in range(len(sentences)):
             translations = by_line.get(number, [TranslatedSentence((), (), 0.0)])
@@ -136,7 +136,7 @@ def command(
             out.write_text(lines[0] + b"\n")
             if listing:
                 listing.write_text(_listed(number, lines, translations))
-    best = [translations[0] for translations in found]
+    best = [translations[0] for translations in hypotheses]
     scores = sum(translation.score for translation in best) / max(len(best), 1)
     copied = sum(word == 0 for translation in best for word in translation.words)
     document({"signature": model.signature, "sentences": len(sentences), "mean_score": scores, "unknown_words": copied})
@@ -150,8 +150,8 @@ def _listed(number: int, lines: Sequence[bytes], translations: Sequence[Translat
     from moses_compat.engine.n_best import n_best_line
 
     return b"".join(
-        n_best_line(number, line, f"Translator0= {found.log_probability:.6g}", found.score)
-        for line, found in zip(lines, translations, strict=True)
+        n_best_line(number, line, f"Translator0= {translation.log_probability:.6g}", translation.score)
+        for line, translation in zip(lines, translations, strict=True)
     )
 
 
@@ -200,11 +200,11 @@ def check_dictionary(
     size = len(read.symbols)
     if path is None or not size:
         return
-    found = len(read.copies(dictionary, False))
-    if not found:
+    known = len(read.copies(dictionary, False))
+    if not known:
         message = f"has none of the {size:,} different words of {display_name(text)}; expected words of its language"
         raise DataError(display_name(path), message)
-    watch.say(f"{display_name(path)} has {found:,} of the {size:,} different words of {display_name(text)}")
+    watch.say(f"{display_name(path)} has {known:,} of the {size:,} different words of {display_name(text)}")
 
 
 def with_new_words(model: TranslatorModel, words: str, vectors: str, watch: TerminalWatch) -> TranslatorModel:

@@ -64,8 +64,8 @@ class PairFiles:
     def record(self, escaped: bool) -> dict[str, Any]:
         """Return the record of the files for `config.json`, with whether their words were escaped."""
         names = ("pairs_file",) if len(self.files) == 1 else ("source_file", "target_file")
-        found: dict[str, Any] = dict(zip(names, self.files, strict=True))
-        return {**found, "development_files": list(self.development or ()), "escaped": escaped}
+        files: dict[str, Any] = dict(zip(names, self.files, strict=True))
+        return {**files, "development_files": list(self.development or ()), "escaped": escaped}
 
     def read(
         self, max_length: int, seed: int, watch: TerminalWatch, quiet: bool,

@@ -72,11 +72,11 @@ class _Registered(click.ParamType):  # type: ignore[type-arg]  # older versions 
 
 def _declared() -> list[Declaration]:
     """Options of the settings, of all losses and of all architectures."""
-    found = declarations(TrainingSettings)
+    declared = declarations(TrainingSettings)
     for registry, what in ((OBJECTIVES, "loss"), (ENCODERS, "encoder")):
         for name in registry:
-            found += declarations(registered(registry, name, what), name)
-    return found
+            declared += declarations(registered(registry, name, what), name)
+    return declared
 
 
 def _shown(arguments: Sequence[str]) -> Shown:
@@ -214,15 +214,15 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.phrase_encoder.start import Start, prescribed_settings
 
-    given = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
+    files_of = {side: {what: chosen.pop(f"{side}_{what}") for what in ("text", "vectors", "autoencoder")}
              for side in _SIDES}  # fmt: skip
     for side in _SIDES:
         for what in ("text", "vectors"):
-            if given[side]["autoencoder"] and given[side][what]:
+            if files_of[side]["autoencoder"] and files_of[side][what]:
                 raise click.UsageError(f"--{side}-autoencoder brings word vectors; leave out --{side}-{what}")
-            if chosen["vectors"] == "random" and given[side][what]:
+            if chosen["vectors"] == "random" and files_of[side][what]:
                 raise click.UsageError(f"--vectors random draws all word vectors; leave out --{side}-{what}")
-    folders = [given[side]["autoencoder"] for side in _SIDES]
+    folders = [files_of[side]["autoencoder"] for side in _SIDES]
     if chosen["vectors"] and all(folders):
         raise click.UsageError("autoencoders bring word vectors; leave out --vectors")
     models = [AutoencoderModel.load(folder) if folder else None for folder in folders]
@@ -232,13 +232,13 @@ def _chosen_starts(chosen: dict[str, Any]) -> tuple[Start, Start]:
                 chosen.update(prescribed_settings(model, folder, chosen))
             except ValueError as error:
                 raise usage_error(error) from error
-    if chosen.get("transformation") == "identity" and not all(given[side]["vectors"] for side in _SIDES):
+    if chosen.get("transformation") == "identity" and not all(files_of[side]["vectors"] for side in _SIDES):
         raise click.UsageError("--transformation identity is for word vectors of one space; name them with "
                                "--source-vectors and --target-vectors")  # fmt: skip
-    named = [tuple(filter(None, (*given[side]["text"], given[side]["vectors"]))) for side in _SIDES]
+    named = [tuple(filter(None, (*files_of[side]["text"], files_of[side]["vectors"]))) for side in _SIDES]
     source, target = (
-        Start(functools.partial(unescaped_sentences, given[side]["text"]) if given[side]["text"] else None,
-              given[side]["vectors"], model, folder or ", ".join(files), files, open_bytes)
+        Start(functools.partial(unescaped_sentences, files_of[side]["text"]) if files_of[side]["text"] else None,
+              files_of[side]["vectors"], model, folder or ", ".join(files), files, open_bytes)
         for side, folder, model, files in zip(_SIDES, folders, models, named, strict=True)
     )  # fmt: skip
     return source, target

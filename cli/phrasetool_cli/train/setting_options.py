@@ -56,8 +56,8 @@ def declarations(settings: type, owner: str = "") -> list[Declaration]:
         settings: the class.
         owner: name of the loss or architecture; "" for the settings of a model family.
     """
-    found = declared_options(settings).items()
-    return [Declaration(name, spec.default, spec.metadata["help"], owner) for name, spec in found]
+    options = declared_options(settings).items()
+    return [Declaration(name, spec.default, spec.metadata["help"], owner) for name, spec in options]
 
 
 class SettingOption(click.Option):

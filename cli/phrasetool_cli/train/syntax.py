@@ -186,10 +186,10 @@ def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:
     from moses_compat.corpora.bitexts import read_own_texts, read_parallel_texts
     from phrasetool.syntax.data import NamedBitext
 
-    found = []
+    bitexts = []
     with TableProgress("read texts", 0, quiet) as reading:
         for first, source, second, target in inputs.bitexts:
-            found.append(NamedBitext((first, second), read_parallel_texts(source, target, reading)))
+            bitexts.append(NamedBitext((first, second), read_parallel_texts(source, target, reading)))
         # A sentence is its own translation.
-        found += [NamedBitext((language,) * 2, read_own_texts(file, reading)) for language, file in inputs.texts]
-    return found
+        bitexts += [NamedBitext((language,) * 2, read_own_texts(file, reading)) for language, file in inputs.texts]
+    return bitexts

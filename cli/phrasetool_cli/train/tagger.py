@@ -136,7 +136,7 @@ def _read(named: _Named) -> dict[str, list[TaggedSentence]]:
     """Sentences by language."""
     from moses_compat.corpora.treebanks import read_conllu
 
-    found: dict[str, list[TaggedSentence]] = {}
+    treebanks: dict[str, list[TaggedSentence]] = {}
     for language, file in named:
-        found.setdefault(language, []).extend(read_conllu(file))
-    return found
+        treebanks.setdefault(language, []).extend(read_conllu(file))
+    return treebanks

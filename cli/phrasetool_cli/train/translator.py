@@ -181,10 +181,10 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
 
 def _of_losses(values: dict[str, Any]) -> dict[str, Any]:
     """Given options of any loss; `TranslatorSettings` refuses those of others."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name in OBJECTIVES:
-        found |= given_options(registered(OBJECTIVES, name, "loss"), values)
-    return found
+        options |= given_options(registered(OBJECTIVES, name, "loss"), values)
+    return options
 
 
 def _vocabularies(
@@ -223,8 +223,8 @@ def _known_vectors(
 
     words = texts.target_words
     if inputs.vectors:
-        found = load_vectors(inputs.vectors, words, settings.dimension, open_bytes)
-        known = {word: found[word] for word in words if word in found}
+        vectors = load_vectors(inputs.vectors, words, settings.dimension, open_bytes)
+        known = {word: vectors[word] for word in words if word in vectors}
         watch.say(f"{len(known):,} of {len(words):,} target words have a vector in {inputs.vectors}")
         return known
     own = ([words[i] for i in text] for text in texts.targets)
