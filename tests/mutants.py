@@ -158,10 +158,10 @@ MUTANTS = [
     ),
     Mutant(
         "MIRA: steps are not limited",
-        "phrasetool/smt/tuning/mira.py",
+        "phrasetool/smt/tuning/optimisers.py",
         "size = min(step, loss / distance)",
         "size = loss / distance",
-        ("tests/phrasetool/smt/tuning/test_mira.py::test_weights_are_those_of_the_plain_loop",),
+        ("tests/phrasetool/smt/tuning/test_optimisers.py::test_weights_are_those_of_the_plain_loop",),
     ),
     Mutant(
         "BLEU: long translations are punished, short ones are not",

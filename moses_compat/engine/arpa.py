@@ -32,15 +32,8 @@ from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, Ph
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrases, index_phrases
 from phrasetool.smt.language_model.automaton import LanguageModel, NgramError
-from phrasetool.smt.language_model.ngrams import (
-    BEGIN_WORD,
-    END_WORD,
-    UNKNOWN_LOG_PROBABILITY,
-    UNKNOWN_WORD,
-    BackoffModel,
-    NgramTable,
-)
-from phrasetool.smt.language_model.smoothing_on_disk import DiskModel, DiskNgramTable
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_LOG_PROBABILITY, UNKNOWN_WORD, BackoffModel, NgramTable
+from phrasetool.smt.language_model.kneser_ney import DiskModel, DiskNgramTable
 
 _BACKSLASH = np.uint8(92)
 # What may be wrong with a line, beside OK.

@@ -24,15 +24,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases, prefix_sums
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.table import (
-    Entries,
-    PhraseIndex,
-    TranslationTable,
-    find_phrase,
-    find_phrases,
-    index_phrases,
-    spans_of,
-)
+from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrase, find_phrases, index_phrases, spans_of
 
 _FACTORS = "factored tables are not supported, and a bar that is no separator of factors is written as &#124;"
 

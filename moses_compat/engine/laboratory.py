@@ -20,7 +20,7 @@ from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.language_model.target_model import TargetModel
+from phrasetool.smt.language_model.ngrams import TargetModel
 from phrasetool.watch import ReadingProgress
 
 

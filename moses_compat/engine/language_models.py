@@ -18,14 +18,14 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.language_model.automaton import LanguageModel
-from phrasetool.smt.language_model.counts_on_disk import DiskText
+from phrasetool.smt.language_model.ngram_counts import DiskText
 from phrasetool.smt.language_model.hashed import HashedModel
 from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model
 from phrasetool.smt.language_model.ngram_counts import MARKERS
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD
-from phrasetool.smt.language_model.several_models import LanguageModels
-from phrasetool.smt.language_model.smoothing_on_disk import estimate_on_disk
-from phrasetool.smt.language_model.target_model import TargetModel
+from phrasetool.smt.language_model.combination import LanguageModels
+from phrasetool.smt.language_model.kneser_ney import estimate_on_disk
+from phrasetool.smt.language_model.ngrams import TargetModel
 
 # At most, for each word: while places are sorted and probabilities computed; and of each n-gram, beside its words.
 _WORD, _NGRAM = 115, 40

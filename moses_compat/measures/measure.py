@@ -24,7 +24,7 @@ from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
-from phrasetool.phrase_probabilities import forced_probabilities
+from phrasetool.smt.extraction.smoothing import forced_probabilities
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
 from phrasetool.pruning.composition import Compositions, LevelledEntries, Losses
 from phrasetool.pruning.measured_table import MeasuredTable

@@ -25,14 +25,7 @@ from phrasetool.kernels.interning import NO_KEY
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import HashArray
-from phrasetool.smt.extraction.smoothing import (
-    COUNT_LIMIT,
-    JointCounts,
-    KneserNey,
-    PairStatistics,
-    smoothing_of,
-    translation_probabilities,
-)
+from phrasetool.smt.extraction.smoothing import COUNT_LIMIT, JointCounts, KneserNey, PairStatistics, smoothing_of, translation_probabilities
 from phrasetool.watch import refuse
 
 # The methods, as options and settings call them.

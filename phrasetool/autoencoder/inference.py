@@ -18,7 +18,7 @@ from phrasetool.errors import PhraseToolError
 from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
 from phrasetool.smt.evaluation.metrics import evaluate
-from phrasetool.smt.evaluation.rouge import rouge_n
+from phrasetool.smt.evaluation.metrics import rouge_n
 from phrasetool.text_splitting import split_words
 from phrasetool.training.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, unescape

@@ -8,7 +8,7 @@ import pytest
 from moses_compat.engine.model import MosesModel
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.tuning.n_best_decoder import NBestDecoder
+from phrasetool.smt.tuning.loop import NBestDecoder
 from tests.commands import read, run_inside, write
 
 WORDS = 8

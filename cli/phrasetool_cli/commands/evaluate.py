@@ -60,7 +60,7 @@ def command(
     from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
     from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
-    from phrasetool.smt.evaluation.score_notes import score_notes, unlike_references
+    from phrasetool.smt.evaluation.metrics import score_notes, unlike_references
     from phrasetool.text_splitting import split_words
 
     if (*hypotheses, *references).count("-") > 1:

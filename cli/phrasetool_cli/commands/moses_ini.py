@@ -105,7 +105,7 @@ def _new(
     from moses_compat.engine.language_models import order_of
     from moses_compat.ini.editing import new_moses_ini
     from moses_compat.tables.opening import scores_of_table
-    from phrasetool.smt.decoder.orientation import ReorderingModel
+    from phrasetool.smt.decoder.features import ReorderingModel
 
     columns = scores_of_table(table, scan)
     try:

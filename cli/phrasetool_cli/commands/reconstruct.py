@@ -70,7 +70,7 @@ def command(
     from phrasetool.autoencoder.inference import reconstruct_lines
     from phrasetool.autoencoder.model import AutoencoderModel
     from phrasetool.nn.device import choose_device
-    from phrasetool.smt.evaluation.score_notes import split_words_note
+    from phrasetool.smt.evaluation.metrics import split_words_note
 
     check_outputs([text], [output])
     document = json_document(json_file, [text], [output])

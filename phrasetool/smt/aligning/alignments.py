@@ -1,18 +1,15 @@
-"""Word alignments of many sentence pairs in flat arrays, and their symmetrisation.
-
-An alignment of a sentence pair is a set of points (source position, target position), both from 0.  An aligner finds
-one alignment a direction; the heuristics of Koehn, Och & Marcu (2003) and Koehn et al. (2005) make one of the two.
-"""
+"""Word alignments of many sentence pairs in flat arrays, their symmetrisation, and word-aligned bitexts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
-
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import Int32Array, Int64Array
+from phrasetool.phrases import Int32Array
+from phrasetool.phrases import Int64Array
+from phrasetool.phrases import Phrases
+from phrasetool.smt.corpus.symbols import Symbols
 
 INTERSECTION, UNION, GROW, GROW_DIAG, GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND = range(6)
 METHODS = {
@@ -33,6 +30,8 @@ _CHOSEN = np.uint8(4)
 # The order in which symal looks at the neighbours of a point, as (target, source) steps; the first four share a side.
 _TARGET_STEPS = np.array([-1, 0, 1, 0, -1, -1, 1, 1], np.int64)
 _SOURCE_STEPS = np.array([0, -1, 0, 1, -1, 1, -1, 1], np.int64)
+# Separator of the fields of a table; a word that equals it cannot be distinguished from it.
+SEPARATOR = b"|||"
 
 
 @dataclass(frozen=True)
@@ -214,3 +213,42 @@ def symmetrise(forward: Alignments, reverse: Alignments, method: str = "grow-dia
         METHODS[method], offsets, source, target,
     )  # fmt: skip
     return Alignments(offsets, source[: offsets[-1]].copy(), target[: offsets[-1]].copy())
+
+
+@dataclass(frozen=True)
+class Bitext:
+    """Sentence pairs with their word alignments.
+
+    Attributes:
+        sources, targets: N sentences each, as ids of the symbols.
+        alignments: their N alignments.
+        source_symbols, target_symbols: the words.
+
+    Raises:
+        ValueError: the parts do not fit together (see `fault`).
+    """
+
+    sources: Phrases
+    targets: Phrases
+    alignments: Alignments
+    source_symbols: Symbols
+    target_symbols: Symbols
+
+    def __post_init__(self) -> None:
+        if not len(self.sources) == len(self.targets) == len(self.alignments):
+            raise ValueError(
+                f"{len(self.sources)} source sentences, {len(self.targets)} target sentences,"
+                f" {len(self.alignments)} alignments"
+            )
+        for name, sentences in (("source", self.sources), ("target", self.targets)):
+            if len(sentences) and not sentences.lengths.all():
+                raise ValueError(f"{name} sentence {int((sentences.lengths == 0).argmax())} is empty")
+        outside = self.alignments.first_outside(self.sources.lengths, self.targets.lengths)
+        if outside >= 0:
+            raise ValueError(f"alignment {outside} has a point outside of its sentences")
+        for symbols in (self.source_symbols, self.target_symbols):
+            if symbols.id(SEPARATOR) >= 0:
+                raise ValueError("a word is written |||, which separates the fields of a table")
+
+    def __len__(self) -> int:
+        return len(self.sources)

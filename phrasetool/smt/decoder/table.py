@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
-
-from phrasetool.kernels.interning import find_ids, make_slots
-from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
+from phrasetool.kernels.interning import find_ids
+from phrasetool.kernels.interning import make_slots
+from phrasetool.kernels.jit import borrowing_kernel
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import FloatArray
+from phrasetool.phrases import Int32Array
+from phrasetool.phrases import Int64Array
+from phrasetool.phrases import Phrases
+from phrasetool.phrases import prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
-
+from collections.abc import Iterator
 
 class PhraseIndex(NamedTuple):
     """Distinct phrases by their words, for kernels.
@@ -230,3 +235,72 @@ def _appended(phrases: Phrases, words: Int32Array) -> Phrases:
     """The phrases, then one of one word for each of `words`."""
     offsets = np.concatenate([phrases.offsets, phrases.offsets[-1] + 1 + np.arange(len(words))])
     return Phrases(offsets, np.concatenate([phrases.words, words]).astype(np.int32))
+
+
+def covered_tokens(table: TranslationTable, sentences: Phrases) -> npt.NDArray[np.bool_]:
+    """Which tokens of a text some entry of the table can translate.
+
+    Args:
+        table: entries; copies of unknown words do not count.
+        sentences: the text, in ids of the table's source words.
+
+    Returns:
+        bool, one for each of `sentences.words`.
+    """
+    known = ~table.copies[table.first[:-1]]
+    # Where phrases begin, less where they have ended.
+    changes = np.zeros(len(sentences.words) + 1, np.int64)
+    for size, starts, numbers in _occurrences(table, sentences):
+        places = starts[known[numbers]]
+        changes[places] += 1
+        changes[places + size] -= 1
+    return np.asarray(np.cumsum(changes[:-1]) > 0)
+
+
+def offered_words(table: TranslationTable, sentences: Phrases, best: int) -> Phrases:
+    """The target words that a table has for each sentence, whatever the weights of its scores.
+
+    Args:
+        table: entries; copies of unknown words do not count.
+        sentences: S sentences, in ids of the table's source words.
+        best: entries of each source phrase that are looked at: those with the highest sums of scores.
+
+    Returns:
+        S lists of distinct target words, ascending.
+    """
+    entries = _best_entries(table, best)
+    targets = table.targets.select(entries)
+    first = np.searchsorted(table.sources_of(entries), np.arange(len(table.first)))
+    lines = np.repeat(np.arange(len(sentences)), sentences.lengths)
+    words = len(table.target_symbols.words) + 1
+    pairs = [np.zeros(0, np.int64)]
+    for _, starts, numbers in _occurrences(table, sentences):
+        used = np.unique(lines[starts] * len(table.first) + numbers)
+        line, source = np.divmod(used, len(table.first))
+        counts = first[source + 1] - first[source]
+        ends = np.cumsum(counts)
+        rows = np.arange(counts.sum()) + np.repeat(first[source] - ends + counts, counts)
+        offered = targets.select(rows)
+        pairs.append(np.unique(np.repeat(np.repeat(line, counts), offered.lengths) * words + offered.words))
+    line, word = np.divmod(np.unique(np.concatenate(pairs)), words)
+    return Phrases(np.searchsorted(line, np.arange(len(sentences) + 1)), word.astype(np.int32))
+
+
+def _occurrences(table: TranslationTable, sentences: Phrases) -> Iterator[tuple[int, Int64Array, Int64Array]]:
+    """Where source phrases of a table occur in a text: their words, their first tokens, and their numbers."""
+    lengths = sentences.lengths
+    left = np.repeat(sentences.offsets[1:], lengths) - np.arange(len(sentences.words))
+    for size in range(1, min(int(table.index.longest[0]), int(lengths.max(initial=0))) + 1):
+        starts = np.flatnonzero(left >= size)
+        words = sentences.words[(starts[:, None] + np.arange(size)).ravel()]
+        numbers = find_phrases(table.index, Phrases(np.arange(len(starts) + 1) * size, words))
+        yield size, starts[numbers >= 0], numbers[numbers >= 0]
+
+
+def _best_entries(table: TranslationTable, best: int) -> Int64Array:
+    """The entries of each source with the highest sums of scores, without copies, ascending."""
+    sources = table.entry_sources
+    order = np.lexsort((-table.scores.sum(axis=1), sources))
+    rank = np.arange(len(order)) - table.first[:-1][sources[order]]
+    entries = order[rank < best]
+    return np.sort(entries[~table.copies[entries]])

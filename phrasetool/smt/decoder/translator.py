@@ -12,7 +12,7 @@ from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
-from phrasetool.smt.decoder.extension import Search
+from phrasetool.smt.decoder.hypotheses import Search
 from phrasetool.smt.decoder.features import FeatureSet, Vector
 from phrasetool.smt.decoder.hypotheses import NO_SPAN, SPAN_END, WHOLE_SPAN, longest_jump, make_stacks
 from phrasetool.smt.decoder.stack_search import stack_search
@@ -25,7 +25,7 @@ from phrasetool.smt.decoder.translation_options import (
     score_targets,
 )
 from phrasetool.smt.language_model.combination import LACKS_ROOM
-from phrasetool.smt.language_model.target_model import SearchedModel, TargetModel
+from phrasetool.smt.language_model.ngrams import SearchedModel, TargetModel
 
 # States of language models that a search first has room for.
 _FIRST_ROOM = 1 << 14

@@ -9,17 +9,22 @@ word NULL, should it have one, is kept apart from the NULL of the model; Moses m
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
-
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import Int32Array, Int64Array, prefix_sums
-from phrasetool.smt.corpus.bitext import Bitext
+from phrasetool.phrases import Int32Array
+from phrasetool.phrases import Int64Array
+from phrasetool.phrases import prefix_sums
+from phrasetool.smt.aligning.alignments import Bitext
+from phrasetool.phrases import FloatArray
+from phrasetool.phrases import Phrases
+from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.extraction.counted_rows import Rows
 
 # Points that are counted at a time; bounds the memory of the count.
 _CHUNK = 1 << 23
 _DECIMALS = 1e7
+_ONE = np.uint64(1)
 
 
 @dataclass(frozen=True)
@@ -139,3 +144,190 @@ def estimate_lexical_table(bitext: Bitext) -> LexicalTable:
         _rounded(counts, source_totals[sources]),
         _rounded(counts, target_totals[targets]),
     )
+
+
+@exact_kernel
+def _linked(row: Rows, place: int, max_length: int, s: int, t: int) -> bool:
+    """Whether the alignment packed from row[place] on has the point s-t."""
+    bit = t * max_length + s
+    return (row[place + bit // 64] >> np.uint64(bit % 64)) & _ONE != 0
+
+
+@exact_kernel
+def _is_larger(a: Rows, b: Rows, place: int, max_length: int, inverse: bool) -> bool:
+    """Whether alignment a is larger than b: as vectors over one side of ascending lists of positions of the other."""
+    for i in range(max_length):
+        for k in range(max_length):
+            s, t = (i, k) if inverse else (k, i)
+            in_a, in_b = _linked(a, place, max_length, s, t), _linked(b, place, max_length, s, t)
+            if in_a == in_b:
+                continue
+            # The list without this position is larger if it goes on with a later one, smaller if it ends.
+            other = b if in_a else a
+            for m in range(k + 1, max_length):
+                s, t = (i, m) if inverse else (m, i)
+                if _linked(other, place, max_length, s, t):
+                    return not in_a
+            return in_a
+    return False
+
+
+@exact_kernel
+def _choose(
+    rows: Rows,
+    counts: Int64Array,
+    first: Int64Array,
+    place: int,
+    max_length: int,
+    direct: Int64Array,
+    inverse: Int64Array,
+) -> None:
+    for pair in range(len(direct)):
+        direct[pair] = inverse[pair] = first[pair]
+        for row in range(first[pair] + 1, first[pair + 1]):
+            for side in range(2):
+                chosen = direct if side == 0 else inverse
+                best = chosen[pair]
+                if counts[row] > counts[best] or (
+                    counts[row] == counts[best] and _is_larger(rows[row], rows[best], place, max_length, side == 1)
+                ):
+                    chosen[pair] = row
+
+
+def choose_alignments(
+    rows: Rows, counts: Int64Array, first: Int64Array, place: int, max_length: int
+) -> tuple[Int64Array, Int64Array]:
+    """The row of each pair whose alignment is used.
+
+    Args:
+        rows: uint64, shape (R, W); a row is an alignment a pair was seen with, packed from word `place` on.
+        counts: int64, shape (R,), how often.
+        first: int64, shape (N + 1,), the first row of each pair.
+        place, max_length: see `extraction.RowLayout`.
+
+    Returns:
+        Rows for the direct and for the inverse direction, int64, shape (N,).
+    """
+    direct, inverse = np.empty(len(first) - 1, np.int64), np.empty(len(first) - 1, np.int64)
+    _choose(rows, counts, first, place, max_length, direct, inverse)
+    return direct, inverse
+
+
+@exact_kernel
+def _probability(
+    offsets: Int64Array, targets: Int32Array, values: npt.NDArray[np.float64], source: int, target: int
+) -> float:
+    """The value of a word pair; 1 if it is not in the table, as Moses has it."""
+    low, high = offsets[source], offsets[source + 1]
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if targets[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low] if low < end and targets[low] == target else 1.0
+
+
+@exact_kernel
+def _weigh(
+    rows: Rows,
+    chosen: Int64Array,
+    place: int,
+    max_length: int,
+    inverse: bool,
+    source_offsets: Int64Array,
+    source_words: Int32Array,
+    target_offsets: Int64Array,
+    target_words: Int32Array,
+    offsets: Int64Array,
+    targets: Int32Array,
+    values: npt.NDArray[np.float64],
+    weights: FloatArray,
+) -> None:
+    """weights[pair] = product over the words of one side of the mean probability given the words aligned to each."""
+    for pair in range(len(chosen)):
+        row = rows[chosen[pair]]
+        s0, t0 = source_offsets[pair], target_offsets[pair]
+        lengths = (source_offsets[pair + 1] - s0, target_offsets[pair + 1] - t0)
+        explained, given = (lengths[0], lengths[1]) if inverse else (lengths[1], lengths[0])
+        weight = 1.0
+        for i in range(explained):
+            total, count = 0.0, 0
+            for k in range(given):
+                s, t = (i, k) if inverse else (k, i)
+                if _linked(row, place, max_length, s, t):
+                    total += _probability(offsets, targets, values, source_words[s0 + s] + 1, target_words[t0 + t] + 1)
+                    count += 1
+            if count > 0:
+                weight *= total / count
+            elif inverse:
+                weight *= _probability(offsets, targets, values, source_words[s0 + i] + 1, 0)
+            else:
+                weight *= _probability(offsets, targets, values, 0, target_words[t0 + i] + 1)
+        weights[pair] = weight
+
+
+def lexical_weights(
+    rows: Rows,
+    direct: Int64Array,
+    inverse: Int64Array,
+    place: int,
+    max_length: int,
+    sources: Phrases,
+    targets: Phrases,
+    table: LexicalTable,
+) -> tuple[FloatArray, FloatArray]:
+    """lex(s|t) and lex(t|s) of N phrase pairs (Koehn, Och & Marcu 2003, Equation 8).
+
+    Args:
+        rows, place, max_length: see `choose_alignments`.
+        direct, inverse: int64, shape (N,), what it returned.
+        sources, targets: the N pairs, as ids.
+        table: of the same ids.
+
+    Returns:
+        float32, shape (N,), each.
+    """
+    results = []
+    for is_inverse, chosen, values in (
+        (True, inverse, table.source_given_target),
+        (False, direct, table.target_given_source),
+    ):
+        weights = np.empty(len(chosen), np.float32)
+        _weigh(
+            rows, chosen, place, max_length, is_inverse, sources.offsets, sources.words, targets.offsets, targets.words,
+            table.offsets, table.targets, values, weights,
+        )  # fmt: skip
+        results.append(weights)
+    return results[0], results[1]
+
+
+@exact_kernel
+def _points(
+    rows: Rows,
+    chosen: Int64Array,
+    place: int,
+    max_length: int,
+    offsets: Int64Array,
+    source: Int32Array,
+    target: Int32Array,
+) -> None:
+    count = 0
+    for pair in range(len(chosen)):
+        for s in range(max_length):
+            for t in range(max_length):
+                if _linked(rows[chosen[pair]], place, max_length, s, t):
+                    source[count], target[count] = s, t
+                    count += 1
+        offsets[pair + 1] = count
+
+
+def unpack_alignments(rows: Rows, chosen: Int64Array, place: int, max_length: int) -> Alignments:
+    """The alignments packed in the chosen rows."""
+    words = rows[chosen, place : place + -(-max_length * max_length // 64)]
+    limit = int(np.bitwise_count(words).sum())
+    offsets = np.zeros(len(chosen) + 1, np.int64)
+    source, target = np.empty(limit, np.int32), np.empty(limit, np.int32)
+    _points(rows, chosen, place, max_length, offsets, source, target)
+    return Alignments(offsets, source, target)

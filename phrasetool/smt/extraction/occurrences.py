@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
-from phrasetool.smt.corpus.bitext import SEPARATOR, Bitext
+from phrasetool.smt.aligning.alignments import SEPARATOR, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, add_row
 

@@ -8,15 +8,29 @@ So n-grams come out sorted by their last word, then by the one before, and so on
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import numpy as np
-
-from phrasetool.phrases import Int32Array, Int64Array, Phrases
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_WORD
+from phrasetool.phrases import Int32Array
+from phrasetool.phrases import Int64Array
+from phrasetool.phrases import Phrases
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD
+from phrasetool.smt.language_model.ngrams import END_WORD
+from phrasetool.smt.language_model.ngrams import UNKNOWN_WORD
+from collections.abc import Iterator
+from phrasetool.disk.columns import DiskColumn
+from phrasetool.disk.columns import Partitions
+from phrasetool.disk.columns import Records
+from phrasetool.disk.columns import drawn_cuts
+from phrasetool.disk.columns import even_cuts
+from phrasetool.disk.columns import parts_for
 
 # The first words of every vocabulary that is counted with.
 MARKERS = [UNKNOWN_WORD, BEGIN_WORD, END_WORD]
 UNKNOWN_ID, BEGIN_ID, END_ID = range(3)
+_PLACE = [("key", np.int64), ("place", np.int64), ("context", np.int32)]
+_ROW = [("place", np.int64), ("row", np.int32)]
+# Bytes that a record takes while its part is worked on: itself, its sorted copy, and what is made of it.
+_PLACE_BYTES, _ROW_BYTES = 120, 40
+_LEAST_BLOCK, _BLOCK = 1 << 10, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -131,3 +145,179 @@ def _adjust(counts: NgramCounts, suffixes: Int32Array, text: Int32Array) -> Ngra
         begins = text[counts.places - (counts.order - 1)] == BEGIN_ID
         adjusted[begins] = counts.raw[begins]
     return NgramCounts(counts.order, counts.raw, adjusted, counts.contexts, counts.suffixes, counts.places)
+
+
+@dataclass(frozen=True)
+class DiskNgrams:
+    """The distinct n-grams of one order n, N of them, in the order and with the numbers of `NgramCounts`.
+
+    Attributes:
+        order: n.
+        raw, adjusted: int64, N rows.
+        contexts, suffixes: int32, N rows.
+        words: int32, N rows of n ids.
+    """
+
+    order: int
+    raw: DiskColumn
+    adjusted: DiskColumn
+    contexts: DiskColumn
+    suffixes: DiskColumn
+    words: DiskColumn
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def words_of(self, first: int, last: int) -> Int32Array:
+        """The word ids of rows first..last - 1, shape (R, n)."""
+        words: Int32Array = self.words.read(first, last).reshape(-1, self.order)
+        return words
+
+
+class DiskText:
+    """A corpus on disk, its sentences with their markers.
+
+    Args:
+        folder: where files without a name are; None for the system's folder of temporary files.
+        memory: bytes that counting may take, in addition to the words themselves.
+    """
+
+    def __init__(self, folder: str | None, memory: int) -> None:
+        self.folder, self.memory = folder, memory
+        self.column = DiskColumn(folder, np.int32)
+        self.block = int(np.clip(memory // 400, _LEAST_BLOCK, _BLOCK))
+
+    def append(self, sentences: Phrases) -> None:
+        """Add sentences, word ids of 3 or more.
+
+        Raises:
+            PhraseToolError: the disk is full.
+        """
+        self.column.append(mark_sentences(sentences)[0])
+
+    def places(self, rows: DiskColumn, order: int) -> Iterator[tuple[Int64Array, Int64Array, Int32Array]]:
+        """Where n-grams of an order end, their keys, and the rows of their contexts, block by block.
+
+        Args:
+            rows: int32, of the n-gram of the order below that ends at each place.
+            order: n, 2 or more.
+        """
+        for first in range(0, len(self.column), self.block):
+            before = min(first, order - 1)
+            words = np.full(order - 1 - before, BEGIN_ID, np.int32)
+            words = np.concatenate([words, self.column.read(first - before, first + self.block)])
+            size = len(words) - (order - 1)
+            # No sentence begins within its last n - 1 words.
+            inside = np.ones(size, np.bool_)
+            for back in range(order - 1):
+                inside &= words[order - 1 - back : order - 1 - back + size] != BEGIN_ID
+            contexts = rows.read(max(first - 1, 0), first + self.block)
+            contexts = contexts if first else np.concatenate([np.zeros(1, np.int32), contexts])
+            at = np.flatnonzero(inside)
+            yield first + at, contexts[at + 1].astype(np.int64) << 32 | words[at], contexts[at]
+
+
+def count_on_disk(text: DiskText, vocabulary: int, order: int) -> list[DiskNgrams]:
+    """Count the n-grams of all orders up to `order`.
+
+    Args:
+        text: the sentences.
+        vocabulary: the number of words, markers included.
+        order: 1 or more.
+
+    Raises:
+        PhraseToolError: the disk is full.
+    """
+    folder = text.folder
+    raw = np.zeros(vocabulary, np.int64)
+    for piece in text.column.pieces():
+        raw += np.bincount(piece[piece != BEGIN_ID], minlength=vocabulary)
+    nowhere = np.zeros(vocabulary, np.int32)
+    counts = _column(folder, raw)
+    words = _column(folder, np.arange(vocabulary, dtype=np.int32))
+    orders = [DiskNgrams(1, counts, counts, _column(folder, nowhere), _column(folder, nowhere), words)]
+    rows = text.column
+    for n in range(2, order + 1):
+        table, rows = _next_order(text, orders[-1], rows, last=n == order)
+        orders[-1] = _adjusted(orders[-1], table.suffixes, folder)
+        orders.append(table)
+    return orders
+
+
+def _column(folder: str | None, values: Int32Array | Int64Array) -> DiskColumn:
+    column = DiskColumn(folder, values.dtype)
+    column.append(values)
+    return column
+
+
+def _next_order(text: DiskText, lower: DiskNgrams, rows: DiskColumn, last: bool) -> tuple[DiskNgrams, DiskColumn]:
+    """The n-grams of the next order, and what number the one that ends at each place has, if that is needed."""
+    folder, order, size = text.folder, lower.order + 1, len(text.column)
+    raw = DiskColumn(folder, np.int64)
+    contexts, suffixes = DiskColumn(folder, np.int32), DiskColumn(folder, np.int32)
+    words = DiskColumn(folder, np.int32, order)
+    parts = parts_for(size, _PLACE_BYTES, text.memory)
+    cuts = drawn_cuts(lambda: (keys for _, keys, _ in text.places(rows, order)), size, parts)
+    by_key = Partitions(folder, _PLACE, cuts)
+    for places, keys, found in text.places(rows, order):
+        by_key.add(keys, key=keys, place=places, context=found)
+    by_place = Partitions(folder, _ROW, even_cuts(size, parts_for(size, _ROW_BYTES, text.memory)))
+    for part in range(len(by_key)):
+        records = by_key.take(part)
+        records = records[np.argsort(records["key"], kind="stable")]
+        keys = records["key"]
+        new = np.ones(len(keys), np.bool_)
+        new[1:] = keys[1:] != keys[:-1]
+        firsts = np.flatnonzero(new)
+        if not last:
+            by_place.add(records["place"], place=records["place"], row=len(raw) + np.cumsum(new) - 1)
+        raw.append(np.diff(np.append(firsts, len(keys))))
+        contexts.append(records["context"][firsts])
+        ends = (keys[firsts] >> 32).astype(np.int32)
+        suffixes.append(ends)
+        words.append(_with_first(lower, ends, keys[firsts]))
+    return DiskNgrams(order, raw, raw, contexts, suffixes, words), _by_place(by_place, size, folder, last)
+
+
+def _with_first(lower: DiskNgrams, suffixes: Int32Array, keys: Int64Array) -> Int32Array:
+    """The words of n-grams: their first ones, which the keys hold, and those of their suffixes, in ascending order."""
+    words = np.empty((len(keys), lower.order + 1), np.int32)
+    words[:, 0] = keys & 0xFFFFFFFF
+    if len(keys):
+        words[:, 1:] = lower.words_of(int(suffixes[0]), int(suffixes[-1]) + 1)[suffixes - suffixes[0]]
+    return words
+
+
+def _by_place(records: Partitions, size: int, folder: str | None, last: bool) -> DiskColumn:
+    """The row at each place; 0 where there is none."""
+    rows = DiskColumn(folder, np.int32)
+    for part, (first, end) in enumerate(records.bounds(0, 0 if last else size)):
+        part_records: Records = records.take(part)
+        block = np.zeros(end - first, np.int32)
+        block[part_records["place"] - first] = part_records["row"]
+        rows.append(block)
+    return rows
+
+
+def _adjusted(counts: DiskNgrams, suffixes: DiskColumn, folder: str | None) -> DiskNgrams:
+    """Replace raw counts by the numbers of distinct words before, given the suffixes of the next order's n-grams."""
+    adjusted = DiskColumn(folder, np.int64)
+    # Suffixes ascend: how often the last one of a piece occurs, the next piece says.
+    there, waiting = 0, 0
+    for piece in suffixes.pieces():
+        occurrences = np.bincount(piece - there)
+        occurrences[0] += waiting
+        _append_adjusted(adjusted, counts, occurrences[:-1].astype(np.int64))
+        there, waiting = int(piece[-1]), int(occurrences[-1])
+    rest = np.zeros(len(counts) - there, np.int64)
+    rest[:1] = waiting
+    _append_adjusted(adjusted, counts, rest)
+    return DiskNgrams(counts.order, counts.raw, adjusted, counts.contexts, counts.suffixes, counts.words)
+
+
+def _append_adjusted(adjusted: DiskColumn, counts: DiskNgrams, occurrences: Int64Array) -> None:
+    first = len(adjusted)
+    if counts.order > 1:
+        begins = counts.words_of(first, first + len(occurrences))[:, 0] == BEGIN_ID
+        occurrences[begins] = counts.raw.read(first, first + len(occurrences))[begins]
+    adjusted.append(occurrences)

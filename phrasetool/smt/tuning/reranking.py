@@ -13,7 +13,7 @@ import numpy as np
 
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics, sentence_bleu_plus_one
-from phrasetool.smt.tuning import mira
+from phrasetool.smt.tuning import optimisers
 from phrasetool.smt.tuning.candidates import CandidatePool, NBest, Weights
 
 # Lists are written with six digits.
@@ -143,4 +143,4 @@ def _mira(
     pool = CandidatePool(references, features.shape[1])
     single: FloatArray = features.astype(np.float32)
     pool.add(NBest(sentences.astype(np.int32), single, words))
-    return mira.optimise(pool, start, seed)
+    return optimisers.optimise_mira(pool, start, seed)

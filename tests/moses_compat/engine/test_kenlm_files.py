@@ -16,7 +16,7 @@ from moses_compat.engine.kenlm_files import is_kenlm_binary
 from moses_compat.engine.language_models import load_language_models, order_of
 from moses_compat.files.streams import Output
 from phrasetool.errors import DataError
-from phrasetool.smt.language_model.several_models import LanguageModels
+from phrasetool.smt.language_model.combination import LanguageModels
 from tests.commands import write
 from tests.phrasetool.smt.language_model.naive import VOCABULARY, histories, models
 from tests.scored_words import score_jointly, score_sentence

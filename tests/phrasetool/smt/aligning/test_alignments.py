@@ -1,14 +1,14 @@
 from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from moses_compat.corpora.alignments import read_alignments
-from phrasetool.smt.aligning.alignments import METHODS, symmetrise
+from phrasetool.smt.aligning.alignments import METHODS
+from phrasetool.smt.aligning.alignments import symmetrise
 from tests import naive_extraction as naive
 from tests.listed_alignments import alignments_of
+from tests.phrasetool.smt.extraction.small_bitexts import bitext_of
 
 GOLDEN = Path(__file__).parents[3] / "golden/symal.tsv"
 
@@ -68,3 +68,16 @@ def test_the_reference_is_a_union(reference):
     made = symmetrise(forward, reverse, "union")
     for name in ("offsets", "source", "target"):
         assert np.array_equal(getattr(made, name), getattr(expected, name))
+
+
+def test_bitext_refuses():
+    good = [[b"a"]], [[b"b"]], [[(0, 0)]]
+    bitext_of(*good)
+    for wrong, message in (
+        (([[b"a"], [b"a"]], *good[1:]), "2 source sentences, 1 target sentences, 1 alignments"),
+        (([[]], *good[1:]), "source sentence 0 is empty"),
+        ((*good[:2], [[(1, 0)]]), "alignment 0 has a point outside"),
+        (([[b"|||"]], *good[1:]), "separates the fields"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bitext_of(*wrong)

@@ -3,9 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from phrasetool.smt.decoder.hypotheses import (
-    WINDOW,
-)
+from phrasetool.smt.decoder.hypotheses import WINDOW
 
 EMPTY = np.uint64(0)
 LENGTHS = st.sampled_from([1, 5, 64, 65, 130])

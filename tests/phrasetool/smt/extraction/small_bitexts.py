@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from phrasetool.smt.corpus.bitext import Bitext
+from phrasetool.smt.aligning.alignments import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.extraction.phrase_table import PhraseTable
 from tests.listed_alignments import alignments_of

@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from phrasetool.phrases import Phrases
-from phrasetool.smt.corpus.bitext import Bitext
+from phrasetool.smt.aligning.alignments import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.extraction.lexical import count_word_pairs, estimate_lexical_table
+from phrasetool.smt.extraction.lexical import count_word_pairs
+from phrasetool.smt.extraction.lexical import estimate_lexical_table
 from tests import naive_extraction as naive
 from tests.listed_alignments import alignments_of
-from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, sentence_pairs
-
+from tests.phrasetool.smt.extraction.small_bitexts import bitext_of
+from tests.phrasetool.smt.extraction.small_bitexts import sentence_pairs
+from tests.phrasetool.smt.extraction.small_bitexts import extract_phrase_pairs
 
 @given(st.lists(sentence_pairs(), min_size=1, max_size=5))
 def test_lexical_table_agrees_with_naive(pairs):
@@ -41,3 +42,16 @@ def test_rounding_of_halves():
     table = estimate_lexical_table(bitext_of([[b"a"]] * 256, words, [[(0, 0)]] * 256))
     assert set(table.target_given_source.tolist()) == {0.0039062}
     assert set(table.source_given_target.tolist()) == {1.0}
+
+
+def test_ties_are_broken_in_each_direction():
+    """Two alignments, each seen once: the larger one by target words is not the larger one by source words."""
+    bitext = bitext_of([[b"a", b"b"]] * 2, [[b"x", b"y"]] * 2, [[(0, 0), (0, 1)], [(0, 0), (1, 0)]])
+    entries = extract_phrase_pairs(bitext)
+    whole = next(i for i in range(len(entries)) if len(entries.sources[i]) == len(entries.targets[i]) == 2)
+    # By target words ({0}, {0}) is smaller than ({0, 1}, {}); by source words ({0, 1}, {}) is larger than ({0}, {0}).
+    assert entries.alignments[whole] == [(0, 0), (1, 0)]
+    # lex(s|t) uses the other one: a is explained by x and y, b by nothing.
+    w = {("a", "x"): 2 / 3, ("a", "y"): 0.5, ("b", None): 1.0}
+    expected = (round(w["a", "x"], 7) + w["a", "y"]) / 2 * w["b", None]
+    assert entries.scores[whole, 1] == pytest.approx(expected, rel=1e-6)

@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.language_model.kneser_ney import discounts_from, estimate_language_model, pruning_thresholds
+from phrasetool.smt.language_model.kneser_ney import discounts_from
+from phrasetool.smt.language_model.kneser_ney import estimate_language_model
+from phrasetool.smt.language_model.kneser_ney import pruning_thresholds
 from phrasetool.smt.language_model.ngram_counts import MARKERS
 from tests.conftest import ROOT
-from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
+from tests.phrasetool.smt.language_model.naive import kneser_ney
+from tests.phrasetool.smt.language_model.naive import logarithm
 from tests.scored_words import score_words
+from phrasetool.smt.language_model.ngram_counts import DiskText
+from phrasetool.smt.language_model.kneser_ney import estimate_on_disk
 
 CORPORA = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), min_size=1, max_size=12)
 
@@ -172,3 +176,28 @@ def test_wrong_arguments():
 def test_a_sentence_without_words():
     model = named(estimate(b"\n", 3).model)
     assert set(model) == {("<unk>",), ("<s>",), ("</s>",), ("<s>", "</s>")}
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcde"), max_size=6), min_size=1, max_size=40), st.integers(1, 4),
+    st.lists(st.integers(0, 2), max_size=4).map(sorted), st.sampled_from([1, 3000, 1 << 30]),
+    st.sampled_from([1, 7, 1000]),
+)  # fmt: skip
+def test_the_same_model(corpus, order, prune, memory, block):
+    symbols = Symbols(MARKERS)
+    sentences = symbols.read_lines("".join(" ".join(sentence) + "\n" for sentence in corpus).encode())
+    expected = estimate_language_model(symbols.words, sentences, order, prune[:order])
+    text = DiskText(None, memory)
+    text.block = block
+    half = len(sentences) // 2
+    text.append(sentences.part(0, half))
+    text.append(sentences.part(half, len(sentences)))
+    found = estimate_on_disk(symbols.words, text, order, prune[:order])
+    assert found.discounts == expected.discounts
+    assert found.counted == expected.counted
+    assert found.model.words == expected.model.words
+    for ours, table in zip(found.model.tables, expected.model.tables, strict=True):
+        whole = ours.part(0, len(ours))
+        np.testing.assert_array_equal(whole.words, table.words)
+        np.testing.assert_array_equal(whole.log_probabilities, table.log_probabilities)
+        np.testing.assert_array_equal(whole.backoffs, table.backoffs)
