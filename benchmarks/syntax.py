@@ -40,7 +40,7 @@ from syntax_texts import (
 )
 
 from moses_compat.corpora.treebanks import read_tagged_text
-from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.syntax.evaluation import syntax_distances, syntax_quality
 from phrasetool.syntax.model import SyntaxModel
 from phrasetool.training.run import CHECKPOINT

@@ -37,7 +37,7 @@ from syntax_texts import (
 )
 
 from moses_compat.corpora.treebanks import read_tagged_text
-from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.phrases import FloatArray, Int64Array
 from phrasetool.syntax.evaluation import NO_GROUP, group_numbers, neighbour_shares
 from phrasetool.syntax.model import SyntaxModel

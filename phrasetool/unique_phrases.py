@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasetool.kernels.interning import find_ids, make_slots
+from phrasetool.kernels.hashing import find_ids, make_slots
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 

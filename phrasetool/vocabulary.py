@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.errors import ModelError, reason
 from phrasetool.kernels.bytes import PIPE, is_blank, same_bytes
-from phrasetool.kernels.hashing import FNV_BASIS, fnv
-from phrasetool.kernels.interning import find_bytes, find_hashed_bytes, make_slots
+from phrasetool.kernels.hashing import FNV_BASIS, find_bytes, find_hashed_bytes, fnv, make_slots
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
 from phrasetool.text_splitting import split_words

@@ -9,8 +9,7 @@ import numpy as np
 from moses_compat.engine.arpa import load_language_model
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.features import FeatureSet
-from phrasetool.smt.decoder.features import ReorderingModel
+from phrasetool.smt.decoder.features import FeatureSet, ReorderingModel
 from phrasetool.smt.decoder.table import Entries, build_table
 from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from tests import naive_decoder

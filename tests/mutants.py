@@ -67,10 +67,10 @@ MUTANTS = [
     ),
     Mutant(
         "ties: the later one of equal entries is kept",
-        "phrasetool/pruning/best_entries.py",
+        "phrasetool/pruning/protection.py",
         'np.argsort(-keys[first:last], kind="mergesort")',
         'np.argsort(keys[first:last], kind="mergesort")[::-1]',
-        ("tests/phrasetool/pruning/test_best_entries.py::test_best_of_groups",),
+        ("tests/phrasetool/pruning/test_protection.py::test_best_of_groups",),
     ),
     Mutant(
         "criteria: significance without a bitext is accepted",

@@ -23,7 +23,6 @@ TORCH_FREE = (
     "dense_kernels",
     "kinds",
     "mean_kernels",
-    "mean_max_kernels",
     "model",
     "neighbours",
     "parameters",
@@ -38,7 +37,7 @@ FLOORS = {
     "phrasetool": [
         ["errors", "phrases", "options", "pipeline", "text_splitting", "watch"], ["cluster", "disk"],
         ["kernels"],
-        ["vocabulary", "unique_phrases", "ranking", "phrase_probabilities"], ["augment", "pivot"],
+        ["vocabulary", "unique_phrases", "ranking"], ["augment", "pivot"],
         ["embeddings"], ["nn"], ["smt"], ["pruning"], ["export"], ["text_encoders"],
         ["models"], ["training"], ["bert"], ["autoencoder"], ["phrase_encoder"], ["tagger"], ["syntax"],
         ["translator", "pair_classifier"], ["bitext"],

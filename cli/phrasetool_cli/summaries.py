@@ -14,8 +14,8 @@ from phrasetool_cli.progress import say
 if TYPE_CHECKING:
     from moses_compat.jobs.prune import PruneResult, Swept
     from moses_compat.jobs.remove_orphans import OrphanCounts
-    from phrasetool.pruning.occurrence_counts import CountedEntry, OccurrenceCounts
     from phrasetool.pruning.protection import KeepBest
+    from phrasetool.pruning.statistics import CountedEntry, OccurrenceCounts
     from phrasetool_cli.progress import TerminalWatch
 
 
@@ -186,7 +186,7 @@ def _frequent(best: KeepBest) -> str:
 
 def _by(label: str) -> str:
     """Which criteria a label of `Reasons.labels` names."""
-    from phrasetool.pruning.reasons import TOGETHER
+    from phrasetool.pruning.decision import TOGETHER
 
     names = label.split("+")
     if label == TOGETHER:

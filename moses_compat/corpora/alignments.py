@@ -19,8 +19,8 @@ from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, SPACE, is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array
-from phrasetool.smt.aligning.eflomal import Priors, PriorUse
 from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.smt.aligning.eflomal import Priors, PriorUse
 
 
 @exact_kernel

@@ -19,8 +19,7 @@ from moses_compat.files.streams import Input
 from moses_compat.lines.words import shown, table_fault, text_fault
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import ByteArray, Phrases
-from phrasetool.smt.aligning.alignments import Alignments
-from phrasetool.smt.aligning.alignments import Bitext
+from phrasetool.smt.aligning.alignments import Alignments, Bitext
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import single_spaced, split_lines
 from phrasetool.training.data import TextPairs

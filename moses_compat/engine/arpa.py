@@ -25,15 +25,21 @@ from moses_compat.lines.numbers import write_digits, write_integer
 from moses_compat.lines.scores import OK, check_number, read_number
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, POINT, SPACE, TAB, copy_bytes, is_blank, skip_blanks, token_end
-from phrasetool.kernels.hashing import fnv_bytes
-from phrasetool.kernels.interning import find_hashed_bytes
+from phrasetool.kernels.hashing import find_hashed_bytes, fnv_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrases, index_phrases
 from phrasetool.smt.language_model.automaton import LanguageModel, NgramError
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_LOG_PROBABILITY, UNKNOWN_WORD, BackoffModel, NgramTable
 from phrasetool.smt.language_model.kneser_ney import DiskModel, DiskNgramTable
+from phrasetool.smt.language_model.ngrams import (
+    BEGIN_WORD,
+    END_WORD,
+    UNKNOWN_LOG_PROBABILITY,
+    UNKNOWN_WORD,
+    BackoffModel,
+    NgramTable,
+)
 
 _BACKSLASH = np.uint8(92)
 # What may be wrong with a line, beside OK.

@@ -18,13 +18,20 @@ from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, is_blank
-from phrasetool.kernels.hashing import FNV_BASIS, fnv
-from phrasetool.kernels.interning import find_hashed_bytes
+from phrasetool.kernels.hashing import FNV_BASIS, find_hashed_bytes, fnv
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Phrases, prefix_sums
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.table import Entries, PhraseIndex, TranslationTable, find_phrase, find_phrases, index_phrases, spans_of
+from phrasetool.smt.decoder.table import (
+    Entries,
+    PhraseIndex,
+    TranslationTable,
+    find_phrase,
+    find_phrases,
+    index_phrases,
+    spans_of,
+)
 
 _FACTORS = "factored tables are not supported, and a bar that is no separator of factors is written as &#124;"
 

@@ -38,9 +38,8 @@ from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.table import covered_tokens, offered_words
 from phrasetool.smt.decoder.hypotheses import WINDOW
-from phrasetool.smt.decoder.table import TranslationTable
+from phrasetool.smt.decoder.table import TranslationTable, covered_tokens, offered_words
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.evaluation.bleu import corpus_bleu, corpus_bleu_plus_half
 from phrasetool.smt.evaluation.line_correspondence import ERROR_RATE, line_correspondence

@@ -18,14 +18,11 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.language_model.automaton import LanguageModel
-from phrasetool.smt.language_model.ngram_counts import DiskText
-from phrasetool.smt.language_model.hashed import HashedModel
-from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model
-from phrasetool.smt.language_model.ngram_counts import MARKERS
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD
 from phrasetool.smt.language_model.combination import LanguageModels
-from phrasetool.smt.language_model.kneser_ney import estimate_on_disk
-from phrasetool.smt.language_model.ngrams import TargetModel
+from phrasetool.smt.language_model.hashed import HashedModel
+from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model, estimate_on_disk
+from phrasetool.smt.language_model.ngram_counts import MARKERS, DiskText
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, TargetModel
 
 # At most, for each word: while places are sorted and probabilities computed; and of each n-gram, beside its words.
 _WORD, _NGRAM = 115, 40

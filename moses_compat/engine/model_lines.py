@@ -13,8 +13,7 @@ from moses_compat.ini.moses_ini import WORD, FeatureLine, MosesIni, bare, boolea
 from moses_compat.ini.moses_sections import closest
 from moses_compat.ini.tables import BINARY
 from phrasetool.errors import DataError
-from phrasetool.smt.decoder.features import DIGITS, FeatureSet, Vector, numbered
-from phrasetool.smt.decoder.features import ReorderingModel
+from phrasetool.smt.decoder.features import DIGITS, FeatureSet, ReorderingModel, Vector, numbered
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import TableLimit
 from phrasetool.smt.decoder.translator import SearchOptions

@@ -28,13 +28,12 @@ from moses_compat.lines.insert_scores import LEAST_LOG, scale_similarities
 from moses_compat.measures.saved_scores import SavedScores
 from moses_compat.measures.smoothed import SMALLEST_SMOOTHED
 from phrasetool.errors import PhraseToolError
-from phrasetool.smt.extraction.smoothing import SMALLEST_PROBABILITY
 from phrasetool.phrases import FloatArray, Mask
 from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.pruning.sizes import TooSmallError
+from phrasetool.smt.extraction.smoothing import SMALLEST_PROBABILITY
 from phrasetool.smt.tuning.candidates import NBest, Weights
-from phrasetool.smt.tuning.loop import TuningRun, tune
-from phrasetool.smt.tuning.loop import NBestDecoder
+from phrasetool.smt.tuning.loop import NBestDecoder, TuningRun, tune
 
 _LOSS_CAP = np.float32(3.0)
 _LARGEST_SIGNIFICANCE = np.float32(20.0)

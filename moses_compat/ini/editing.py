@@ -23,8 +23,7 @@ from moses_compat.ini.moses_ini import (
 )
 from moses_compat.ini.reading import PLACES
 from phrasetool.errors import PhraseToolError
-from phrasetool.smt.decoder.features import FeatureSet
-from phrasetool.smt.decoder.features import ReorderingModel
+from phrasetool.smt.decoder.features import FeatureSet, ReorderingModel
 from phrasetool.text_splitting import split_lines
 
 

@@ -44,8 +44,8 @@ from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blo
 from phrasetool.errors import DataError
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrase_encoder.model import CPU
-from phrasetool.smt.extraction.smoothing import candidate_probabilities, forced_probabilities
 from phrasetool.phrases import ByteArray, DoubleArray
+from phrasetool.smt.extraction.smoothing import candidate_probabilities, forced_probabilities
 from phrasetool.watch import NOBODY, Watch
 
 if TYPE_CHECKING:

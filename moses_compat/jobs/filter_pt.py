@@ -20,7 +20,7 @@ from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pipeline import run
-from phrasetool.pruning.best_entries import best_of_groups
+from phrasetool.pruning.protection import best_of_groups
 
 # The fields that Moses reads; what comes after the seventh, it ignores.
 MOSES_FIELDS = 7

@@ -16,7 +16,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
 from moses_compat.tables.moses_loaders import LoaderVerdict, Objection
 from moses_compat.tables.parser import TableParser
-from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import split_words

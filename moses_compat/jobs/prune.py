@@ -44,11 +44,10 @@ from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, sorte
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError
-from phrasetool.pruning.decision import Decision, OfSize, Rule
-from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.decision import Decision, OfSize, Reasons, Rule, explain
+from phrasetool.pruning.measures import MeasuredTable
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.ranked_table import DecidedTable, RankedTable, TableReasons
-from phrasetool.pruning.reasons import Reasons, explain
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold

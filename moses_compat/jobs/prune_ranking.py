@@ -34,7 +34,6 @@ from phrasetool.kernels.bytes import SPACE
 from phrasetool.phrases import DoubleArray, prefix_sums
 from phrasetool.pruning.composition import Compositions
 from phrasetool.pruning.decision import rank
-from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
@@ -47,6 +46,7 @@ from phrasetool.pruning.measures import (
     SIMILARITIES,
     SYNTAX,
     Measure,
+    MeasuredTable,
     Measures,
 )
 from phrasetool.pruning.protection import KeepBest

@@ -20,11 +20,9 @@ from moses_compat.tables.blocks import LineMarks
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock, Mask
 from phrasetool.pruning.composition import HashArray
-from phrasetool.pruning.decision import Decision
-from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_rows
-from phrasetool.pruning.occurrence_counts import OccurrenceCounts
-from phrasetool.pruning.reasons import Reasons
-from phrasetool.pruning.statistics import PruneStatistics
+from phrasetool.pruning.decision import Decision, Reasons
+from phrasetool.pruning.protection import DEFAULT_COUNT, frequent_rows
+from phrasetool.pruning.statistics import OccurrenceCounts, PruneStatistics
 from phrasetool.text_splitting import single_spaced
 
 if TYPE_CHECKING:

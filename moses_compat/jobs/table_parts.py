@@ -28,7 +28,7 @@ from moses_compat.tables.blocks import BLOCK_BYTES, Progress, raw_blocks
 from phrasetool import __version__
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import run
-from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+from phrasetool.pruning.statistics import OccurrenceCounts
 from phrasetool.text_splitting import single_spaced
 from phrasetool.watch import NOBODY, Watch
 

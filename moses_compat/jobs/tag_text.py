@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError
-from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.pipeline import run
 from phrasetool.tagger.data import JOINT
 from phrasetool.text_splitting import split_lines, split_words

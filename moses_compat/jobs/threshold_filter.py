@@ -18,7 +18,7 @@ from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
 from phrasetool.phrases import EntryBlock
 from phrasetool.pipeline import run
-from phrasetool.pruning.best_entries import best_of_groups
+from phrasetool.pruning.protection import best_of_groups
 
 # p(f|e) and p(e|f): the columns of a bare threshold.
 _BOTH_DIRECTIONS = (0, 2)

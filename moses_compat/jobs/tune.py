@@ -22,8 +22,7 @@ from phrasetool.pipeline import Runner, run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights, first_best_statistics
-from phrasetool.smt.tuning.loop import TuningResult, TuningRun, tune
-from phrasetool.smt.tuning.loop import NBestDecoder
+from phrasetool.smt.tuning.loop import NBestDecoder, TuningResult, TuningRun, tune
 from phrasetool.watch import NOBODY, ItemTick, Watch
 
 NamedWeights = dict[str, list[float]]

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from moses_compat.lines.scores import OK, scan_scores
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, is_blank, skip_blanks, token_end
-from phrasetool.kernels.hashing import FNV_BASIS, fnv, fnv_bytes
-from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.hashing import FNV_BASIS, NO_KEY, find_key, fnv, fnv_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.pruning.composition import HashArray, HashedPhrases

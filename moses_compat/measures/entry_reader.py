@@ -17,7 +17,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan, block_without_fields
 from moses_compat.tables.parser import LineScan, TableParser
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
-from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.measures import MeasuredTable
 
 # A raw block, and what belongs to it of each similarity source.
 Item = tuple[RawBlock, Any]

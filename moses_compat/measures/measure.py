@@ -24,10 +24,8 @@ from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
-from phrasetool.smt.extraction.smoothing import forced_probabilities
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
 from phrasetool.pruning.composition import Compositions, LevelledEntries, Losses
-from phrasetool.pruning.measured_table import MeasuredTable
 from phrasetool.pruning.measures import (
     COUNTS,
     FORCED,
@@ -40,8 +38,10 @@ from phrasetool.pruning.measures import (
     SMOOTHED,
     USES,
     Measure,
+    MeasuredTable,
     Measures,
 )
+from phrasetool.smt.extraction.smoothing import forced_probabilities
 from phrasetool.watch import Watch
 
 

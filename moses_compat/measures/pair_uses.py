@@ -19,8 +19,7 @@ from moses_compat.lines.separators import line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF
-from phrasetool.kernels.hashing import FNV_BASIS, fnv
-from phrasetool.kernels.interning import NO_KEY
+from phrasetool.kernels.hashing import FNV_BASIS, NO_KEY, fnv
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
 from phrasetool.pruning.composition import HashArray

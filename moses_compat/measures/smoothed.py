@@ -21,11 +21,18 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import FEW_LINES
 from phrasetool.errors import DataError
-from phrasetool.kernels.interning import NO_KEY
+from phrasetool.kernels.hashing import NO_KEY
 from phrasetool.phrases import EntryBlock, FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run
 from phrasetool.pruning.composition import HashArray
-from phrasetool.smt.extraction.smoothing import COUNT_LIMIT, JointCounts, KneserNey, PairStatistics, smoothing_of, translation_probabilities
+from phrasetool.smt.extraction.smoothing import (
+    COUNT_LIMIT,
+    JointCounts,
+    KneserNey,
+    PairStatistics,
+    smoothing_of,
+    translation_probabilities,
+)
 from phrasetool.watch import refuse
 
 # The methods, as options and settings call them.

@@ -18,7 +18,7 @@ import numpy as np
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarity_requests import BACKWARD, COSINE, LikelihoodRequest
 from moses_compat.measures.windowed_scores import NeuralOpinions, TextPiece, TextScores
-from phrasetool.kernels.blas_threads import one_blas_thread
+from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs

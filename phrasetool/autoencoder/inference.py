@@ -17,8 +17,7 @@ from phrasetool.autoencoder.network import Autoencoder, max_output_lengths
 from phrasetool.errors import PhraseToolError
 from phrasetool.nn.positions import LONGEST
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.smt.evaluation.metrics import evaluate
-from phrasetool.smt.evaluation.metrics import rouge_n
+from phrasetool.smt.evaluation.metrics import evaluate, rouge_n
 from phrasetool.text_splitting import split_words
 from phrasetool.training.data import in_vocabulary
 from phrasetool.vocabulary import UNKNOWN, unescape

@@ -1,8 +1,12 @@
-"""An LSTM without torch, on texts of several lengths, the longest first (Hochreiter & Schmidhuber 1997)."""
+"""An LSTM without torch, on texts of several lengths, the longest first (Hochreiter & Schmidhuber 1997).
+
+Callers that work on several threads limit the matrix products of NumPy to one thread (`one_blas_thread`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,3 +85,15 @@ def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArr
     last = 0.5 * np.tanh(0.5 * gates[:, 3 * units :]) + 0.5
     cell = half[:, units:] * cell + half[:, :units] * np.tanh(gates[:, 2 * units : 3 * units])
     return last * np.tanh(cell), cell
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Threads of products beside those that work on blocks would only wait for each other; without threadpoolctl they
+    are there, and the bytes are the same.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[object] = threadpool_limits(1, "blas")
+    return limits

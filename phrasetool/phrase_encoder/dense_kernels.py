@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from phrasetool.kernels.instructions import LANES, LONGEST_SUM, ROWS, SHORTEST_SUM, add_products, sum_by_halves
 from phrasetool.kernels.jit import borrowing_float_kernel, kernel
-from phrasetool.kernels.multiply_add import LANES, ROWS, add_products
-from phrasetool.kernels.sums import LONGEST, SHORTEST, sum_by_halves
 from phrasetool.phrases import FloatArray, Int64Array
 
 _ONE = np.float32(1.0)
@@ -123,10 +122,10 @@ def exp_all(x: FloatArray, powers: FloatArray, bits: npt.NDArray[np.int32]) -> N
 def total(rows: FloatArray, row: int) -> float:
     """The sum of a row of `sum_buffer`, by halves; destroys a long one."""
     length = rows.shape[1]
-    whole = SHORTEST
+    whole = SHORTEST_SUM
     while whole < length:
         whole *= 2
-    while whole > LONGEST:
+    while whole > LONGEST_SUM:
         whole //= 2
         for i in range(length - whole):
             rows[row, i] += rows[row, whole + i]
@@ -137,7 +136,7 @@ def total(rows: FloatArray, row: int) -> float:
 @kernel
 def sum_buffer(rows: int, size: int) -> FloatArray:
     """Rows for `total` with room for `size` values each, all zero; those beyond the size stay so."""
-    return np.zeros((rows, -(-size // SHORTEST) * SHORTEST), np.float32)
+    return np.zeros((rows, -(-size // SHORTEST_SUM) * SHORTEST_SUM), np.float32)
 
 
 @borrowing_float_kernel

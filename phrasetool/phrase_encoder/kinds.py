@@ -187,7 +187,7 @@ class MeanMax(EncoderKind):
 
     def pack(self, parameters: MeanMaxParameters) -> PackedEncoder:
         """The parameters laid out for scoring."""
-        from phrasetool.phrase_encoder.mean_max_kernels import PackedMeanMax
+        from phrasetool.phrase_encoder.mean_kernels import PackedMeanMax
 
         return PackedMeanMax(parameters, self.heads)
 

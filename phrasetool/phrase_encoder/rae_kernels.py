@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.hashing import home
+from phrasetool.kernels.instructions import prefetch
 from phrasetool.kernels.jit import borrowing_float_kernel, borrowing_kernel, inner_kernel, kernel
-from phrasetool.kernels.prefetching import prefetch
 from phrasetool.phrase_encoder.dense_kernels import (
     GROUP,
     affine,

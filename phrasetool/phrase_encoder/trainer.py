@@ -28,9 +28,8 @@ from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.scoring import Calibration
 from phrasetool.phrase_encoder.settings import PAIRS, TrainingSettings
-from phrasetool.phrase_encoder.sides import Sides, parts
 from phrasetool.phrase_encoder.start import check_one_space
-from phrasetool.phrase_encoder.updates import CoTraining, JointTraining
+from phrasetool.phrase_encoder.updates import CoTraining, JointTraining, Sides, parts
 from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer, write_log
 from phrasetool.training.data import PhrasePairs, held_out_pairs
 from phrasetool.training.loop import Tick, Trainer, train

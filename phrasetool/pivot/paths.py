@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.interning import find_bytes, make_slots
+from phrasetool.kernels.hashing import find_bytes, make_slots
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.kernels.sorting import sort_strings
 from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, Mask, prefix_sums

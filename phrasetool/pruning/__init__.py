@@ -1,1 +1,6 @@
-"""Selection of the entries to remove: one small class per criterion, and protection of the best of every source."""
+"""Selection of the entries to remove from a phrase table.
+
+`criteria` and `methods` score entries by their `measures`; `protection` marks the entries that stay whatever their
+score; `decision` applies thresholds or sizes (`thresholds`, `sizes`) and explains removals; `ranked_table` does the
+same for tables in files, `statistics` counts, and `budget` searches the smallest table within a loss of BLEU.
+"""

@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.disk.columns import DiskColumn
-from phrasetool.kernels.hashing import mix
-from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.hashing import NO_KEY, find_key, mix
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array
 from phrasetool.pipeline import run

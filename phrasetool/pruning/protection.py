@@ -5,15 +5,89 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
-from phrasetool.pruning.best_entries import best_of_groups
-from phrasetool.pruning.frequent_translations import DEFAULT_COUNT, frequent_translations
 from phrasetool.pruning.measures import OCCURRENCES, Measures, TableMeasures
 
+# An entry that was seen more often is worth a warning, or protection.
+DEFAULT_COUNT = 100
+# Columns of the counts of an entry.
+_TARGET, _SOURCE, _JOINT = range(3)
 PROTECTIONS = ("all", "words", "none")
 # Protects no frequent mutual translation.
 UNPROTECTED = "none"
+
+
+@exact_kernel
+def _mark_best(
+    group_offsets: Int64Array,
+    keys: npt.NDArray[np.float64],
+    count: int,
+    eligible: npt.NDArray[np.bool_],
+    best: npt.NDArray[np.bool_],
+) -> None:
+    if count == 0:
+        return
+    for group in range(len(group_offsets) - 1):
+        first, last = group_offsets[group], group_offsets[group + 1]
+        if last - first <= count:
+            best[first:last] = eligible[first:last]
+            continue
+        # A stable sort keeps equal keys in table order.
+        order = np.argsort(-keys[first:last], kind="mergesort")
+        left = count
+        for i in order:
+            if left > 0 and eligible[first + i]:
+                best[first + i] = True
+                left -= 1
+
+
+def best_of_groups(
+    group_offsets: Int64Array, keys: npt.NDArray[np.float64], count: int, eligible: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Mark the `count` eligible entries of each group with the largest keys; ties go to the earlier entry.
+
+    Args:
+        group_offsets: int64, shape (G + 1,), the first entry of each group.
+        keys: shape (N,), not NaN where eligible.
+        count: entries per group, at least 0.
+        eligible: bool, shape (N,).
+
+    Returns:
+        bool, shape (N,).
+    """
+    best = np.zeros(len(keys), np.bool_)
+    _mark_best(group_offsets, np.ascontiguousarray(keys, np.float64), count, eligible, best)
+    return best
+
+
+def frequent_rows(counts: DoubleArray, least: int) -> Int64Array:
+    """Return the mutual translations that were seen more than `least` times.
+
+    A mutual translation has c(s,t)/c(s) > 0.5 and c(s,t)/c(t) > 0.5, so no other entry of its source or of its target
+    is as probable.
+
+    Args:
+        counts: float64, shape (N, 3), c(t), c(s) and c(s,t) of each entry; NaN where one is missing.
+        least: count that must be exceeded, at least 0.
+
+    Returns:
+        int64, row numbers, ascending.
+    """
+    # Few entries are seen often, so the other two counts are looked at for those alone.
+    rows = np.flatnonzero(counts[:, _JOINT] > least)
+    seen = counts[rows]
+    mutual = (2 * seen[:, _JOINT] > seen[:, _SOURCE]) & (2 * seen[:, _JOINT] > seen[:, _TARGET])
+    return rows[mutual]
+
+
+def frequent_translations(counts: DoubleArray, least: int) -> Mask:
+    """Return bool, shape (N,), whether each entry is one of `frequent_rows`."""
+    marks = np.zeros(len(counts), np.bool_)
+    marks[frequent_rows(counts, least)] = True
+    return marks
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ import numpy as np
 
 from phrasetool.disk.columns import DiskColumn
 from phrasetool.phrases import Mask
-from phrasetool.pruning.decision import Cut, Decision, Guarded, Ranking
-from phrasetool.pruning.measured_table import MeasuredTable
+from phrasetool.pruning.decision import Cut, Decision, Guarded, Ranking, Reasons
+from phrasetool.pruning.measures import MeasuredTable
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.reasons import Reasons
 from phrasetool.pruning.sizes import SizeLimit, WorthPart
 
 

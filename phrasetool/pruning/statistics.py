@@ -1,17 +1,197 @@
-"""Counts of a pruning run, which add up across blocks."""
+"""Counts of a pruning run, which add up across blocks: entries, and the occurrences that pruning removes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+from phrasetool.phrases import DoubleArray, Int64Array, Mask
+from phrasetool.pruning.protection import DEFAULT_COUNT, frequent_rows
 
+# Entries that are listed.
+MOST_FREQUENT = 5
+# Sums are integers in this unit, so that they do not depend on the order of addition.
+_MILLION = 10**6
+_JOINT = 2
 SCHEMA_VERSION = 1
 _LONGEST = 8
+
+
+class CountedEntry(NamedTuple):
+    """An entry and its joint count."""
+
+    source: str
+    target: str
+    occurrences: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry for a JSON report."""
+        return {"source": self.source, "target": self.target, "count": _number(round(self.occurrences * _MILLION))}
+
+
+# Returns the source and the target of an entry, by its row.
+PhrasesOfRow = Callable[[int], tuple[str, str]]
+
+
+@dataclass
+class OccurrenceCounts:
+    """Occurrences of the entries of a table or a block, and of those that were removed.
+
+    Blocks and parts add up, in the order of the table, to the counts of the whole table.
+
+    Attributes:
+        total, removed: sums of joint counts, in millionths.
+        missing: entries without a joint count; if there are any, the sums do not cover the table.
+        derived: entries whose joint count was derived from phi(f|e) and c(t).
+        frequent: the most frequent removed entries, ties in table order.
+        limit: count above which removed mutual translations are reported.
+        mutual: removed mutual translations that were seen more often than `limit`.
+        frequent_mutual: the most frequent of them.
+    """
+
+    total: int = 0
+    removed: int = 0
+    missing: int = 0
+    derived: int = 0
+    frequent: tuple[CountedEntry, ...] = ()
+    limit: int = DEFAULT_COUNT
+    mutual: int = 0
+    frequent_mutual: tuple[CountedEntry, ...] = ()
+
+    @classmethod
+    def of(
+        cls, counts: DoubleArray, faulty: Mask, removed: Mask, phrases: PhrasesOfRow, limit: int = DEFAULT_COUNT
+    ) -> OccurrenceCounts:
+        """Count the occurrences of N entries.
+
+        Args:
+            counts: float64, shape (N, 3), c(t), c(s) and c(s,t); NaN where one is missing.
+            faulty: bool, shape (N,), lines that are not entries.
+            removed: bool, shape (N,), entries that were removed.
+            phrases: returns the source and the target of a row.
+            limit: see above.
+        """
+        joint = counts[:, _JOINT]
+        rows = np.flatnonzero(removed)
+        known = joint[~np.isnan(joint)]
+        lost = joint[rows]
+        rows, lost = rows[~np.isnan(lost)], lost[~np.isnan(lost)]
+        mutual = rows[frequent_rows(counts[rows], limit)]
+        return cls(
+            total=_exact_sum(known),
+            removed=_exact_sum(lost),
+            missing=len(joint) - len(known) - int(np.count_nonzero(faulty)),
+            frequent=_listed(rows, lost, phrases),
+            limit=limit,
+            mutual=len(mutual),
+            frequent_mutual=_listed(mutual, joint[mutual], phrases),
+        )
+
+    def __iadd__(self, other: OccurrenceCounts) -> OccurrenceCounts:
+        for name in ("total", "removed", "missing", "derived", "mutual"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.limit = other.limit
+        self.frequent = _merged(self.frequent, other.frequent)
+        self.frequent_mutual = _merged(self.frequent_mutual, other.frequent_mutual)
+        return self
+
+    @property
+    def complete(self) -> bool:
+        """Whether every entry has a joint count."""
+        return not self.missing
+
+    @property
+    def removed_share(self) -> float:
+        """Return the share of the occurrences that was removed."""
+        return self.removed / self.total if self.total else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known, for a JSON report; `from_dict` reads it."""
+        return {
+            "total": _number(self.total),
+            "removed": _number(self.removed),
+            "removed_share": round(self.removed_share, 6),
+            "entries_without_joint_count": self.missing,
+            "entries_with_derived_count": self.derived,
+            "most_frequent_removed": [entry.as_dict() for entry in self.frequent],
+            "mutual_translations_removed": {
+                "seen_more_than": self.limit,
+                "entries": self.mutual,
+                "most_frequent": [entry.as_dict() for entry in self.frequent_mutual],
+            },
+        }
+
+    def report(self) -> dict[str, Any] | None:
+        """Return `as_dict`; None where an entry has no joint count, because sums and lists would be wrong."""
+        return self.as_dict() if self.complete else None
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> OccurrenceCounts:
+        """Return the counts that `as_dict` describes.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is not such a description.
+        """
+        mutual = found["mutual_translations_removed"]
+        return cls(
+            total=round(found["total"] * _MILLION),
+            removed=round(found["removed"] * _MILLION),
+            missing=found["entries_without_joint_count"],
+            derived=found["entries_with_derived_count"],
+            frequent=tuple(_entry(entry) for entry in found["most_frequent_removed"]),
+            limit=mutual["seen_more_than"],
+            mutual=mutual["entries"],
+            frequent_mutual=tuple(_entry(entry) for entry in mutual["most_frequent"]),
+        )
+
+    @classmethod
+    def merged(cls, parts: Iterable[Mapping[str, Any]]) -> OccurrenceCounts:
+        """Return the counts of a table from descriptions of its parts, in their order."""
+        total = cls()
+        for part in parts:
+            total += cls.from_dict(part)
+        return total
+
+    def millionths_as_numbers(self) -> tuple[float, float]:
+        """Return the total and the removed occurrences as numbers."""
+        return _number(self.total), _number(self.removed)
+
+
+def _entry(found: Mapping[str, Any]) -> CountedEntry:
+    """Return the entry that `CountedEntry.as_dict` describes."""
+    return CountedEntry(found["source"], found["target"], found["count"])
+
+
+def _number(millionths: int) -> int | float:
+    """Return a sum as an integer where it is one."""
+    return millionths // _MILLION if millionths % _MILLION == 0 else millionths / _MILLION
+
+
+def _exact_sum(values: DoubleArray) -> int:
+    """Return the sum of non-negative values in millionths; each value is rounded on its own."""
+    whole = np.floor(values)
+    fractions = np.rint((values - whole) * _MILLION)
+    return int(whole.astype(np.int64).sum()) * _MILLION + int(fractions.astype(np.int64).sum())
+
+
+def _listed(rows: Int64Array, counts: DoubleArray, phrases: PhrasesOfRow) -> tuple[CountedEntry, ...]:
+    """Return the most frequent of some rows, ties in table order."""
+    if len(rows) > MOST_FREQUENT:
+        least = np.partition(counts, len(counts) - MOST_FREQUENT)[len(counts) - MOST_FREQUENT]
+        above, ties = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+        chosen = np.sort(np.concatenate([above, ties[: MOST_FREQUENT - len(above)]]))
+        rows, counts = rows[chosen], counts[chosen]
+    order = np.argsort(-counts, kind="stable")
+    return tuple(CountedEntry(*phrases(int(rows[i])), float(counts[i])) for i in order)
+
+
+def _merged(first: tuple[CountedEntry, ...], second: tuple[CountedEntry, ...]) -> tuple[CountedEntry, ...]:
+    """Return the most frequent entries of two lists, the first of which comes earlier in the table."""
+    return tuple(sorted((*first, *second), key=lambda entry: -entry.occurrences)[:MOST_FREQUENT])
 
 
 @dataclass

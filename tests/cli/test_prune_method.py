@@ -317,7 +317,7 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
     wanted = [read(folder / name) for name in (*names, "why")]
     assert sorted((wanted[0] + wanted[1]).splitlines()) == sorted(data.splitlines())
     assert json.loads(wanted[2])["sources"] == 6 + 18 + 1
-    monkeypatch.setattr("phrasetool.pruning.measured_table.MeasuredTable.__init__.__defaults__", (None, 16))
+    monkeypatch.setattr("phrasetool.pruning.measures.MeasuredTable.__init__.__defaults__", (None, 16))
     (folder / "work").mkdir()
     small = ("--block-bytes", "600", "--threads", "2", "--temporary", folder / "work")
     assert run_inside(*arguments, "--reasons", folder / "why", *small).code == 0

@@ -18,11 +18,10 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.pruning.decision import Rule, rank
+from phrasetool.pruning.decision import Rule, explain, rank
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.reasons import explain
 from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.thresholds import Threshold
 from tests.commands import write

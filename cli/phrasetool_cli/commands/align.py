@@ -105,8 +105,7 @@ def _align(
     from moses_compat.corpora.alignments import check_use, read_priors
     from moses_compat.corpora.bitexts import read_sentence_pairs, warn_of_copies
     from phrasetool.errors import PhraseToolError
-    from phrasetool.smt.aligning.eflomal import PriorUse
-    from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, align, can_be_seeded
+    from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, PriorUse, align, can_be_seeded
 
     if priors:
         settings = replace(settings, priors=read_priors(priors))

@@ -59,8 +59,14 @@ def command(
     from moses_compat.corpora.texts import read_text_lines
     from moses_compat.files.paths import display_name
     from phrasetool.errors import DataError
-    from phrasetool.smt.evaluation.metrics import SIGNIFICANT, any_significant, evaluate, score_lines
-    from phrasetool.smt.evaluation.metrics import score_notes, unlike_references
+    from phrasetool.smt.evaluation.metrics import (
+        SIGNIFICANT,
+        any_significant,
+        evaluate,
+        score_lines,
+        score_notes,
+        unlike_references,
+    )
     from phrasetool.text_splitting import split_words
 
     if (*hypotheses, *references).count("-") > 1:

@@ -319,7 +319,7 @@ def _pruned_parts(request: PruneRequest, watch: TerminalWatch) -> dict[str, Any]
 
 def _tell_pruned_parts(manifest: dict[str, Any], request: PruneRequest, watch: TerminalWatch) -> None:
     """Print the summary of a folder of part files, and warn of frequent entries that were removed."""
-    from phrasetool.pruning.occurrence_counts import OccurrenceCounts
+    from phrasetool.pruning.statistics import OccurrenceCounts
 
     occurrences = OccurrenceCounts.merged(part["occurrences"] for part in manifest["parts"])
     warn_of_frequent(occurrences, watch)

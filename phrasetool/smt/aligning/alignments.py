@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Phrases
+from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 
 INTERSECTION, UNION, GROW, GROW_DIAG, GROW_DIAG_FINAL, GROW_DIAG_FINAL_AND = range(6)

@@ -3,29 +3,29 @@
 eflomal's program is run on ids that are written to a scratch folder.  It has no option for a seed: it takes its random
 start from the system.  To make a run repeatable, a copy of the program in the scratch folder is made to read a file
 there instead; and each direction then runs on one thread, because the program's threads draw from one generator.
+
+Prior counts of word pairs, jumps and fertilities from an earlier alignment can be given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
 import contextlib
 import importlib.util
 import math
 import os
 import shutil
 import subprocess
-from collections.abc import Sized
+from collections.abc import Collection, Iterable, Sized
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Phrases
+from phrasetool.phrases import Int32Array, Phrases
 from phrasetool.smt.aligning.alignments import Alignments
 from phrasetool.smt.corpus.symbols import Symbols
 

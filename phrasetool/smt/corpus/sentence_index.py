@@ -1,23 +1,26 @@
 """In which sentences of a corpus a phrase occurs.
 
-Phrases are found in a suffix array by their first words (see `suffix_array`), and compared to the end if they have more
+Phrases are found in a suffix array by their first words, and compared to the end if they have more
 words than those it is sorted by.  Text and suffixes take 8 bytes a word.
+
+**Suffix array.**  The corpus is one array of word ids; each sentence is followed by a negative number that identifies
+the sentence, so that no comparison runs past a sentence's end and a position needs no table of sentences.  The suffixes
+are sorted by their first `SORTED_WORDS` words, which bounds the work on corpora that repeat themselves.
 """
 
 from __future__ import annotations
 
+import threading
 from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from phrasetool.kernels.jit import exact_kernel
+
+from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.kernels.sorting import sort_strings
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Phrases
+from phrasetool.phrases import Int32Array, Int64Array, Phrases
 from phrasetool.pipeline import run
-import threading
-from typing import Any
-from phrasetool.kernels.jit import inner_kernel
 from phrasetool.smt.corpus.sentence_sets import SentenceSets
 
 # Words by which suffixes are sorted.

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.kernels.bytes import CR, LF, copy_bytes, is_blank
-from phrasetool.kernels.hashing import FNV_BASIS, fnv
-from phrasetool.kernels.interning import FREE, find_bytes, find_hashed_bytes
+from phrasetool.kernels.hashing import FNV_BASIS, FREE, find_bytes, find_hashed_bytes, fnv
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int32Array, Int64Array, Phrases
 from phrasetool.vocabulary import unescape

@@ -16,8 +16,24 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import mix
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.hypotheses import Search, future_parts, may_follow, start_pool, step
-from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, best_complete, chains, cover, is_covered, merge_sort, sorted_stack, state_span, with_room
+from phrasetool.smt.decoder.hypotheses import (
+    NONE,
+    Search,
+    Stacks,
+    add,
+    best_complete,
+    chains,
+    cover,
+    future_parts,
+    is_covered,
+    may_follow,
+    merge_sort,
+    sorted_stack,
+    start_pool,
+    state_span,
+    step,
+    with_room,
+)
 from phrasetool.smt.decoder.stack_search import find_spans, future_costs, score_option, with_sentence_end
 from phrasetool.smt.decoder.table import PhraseIndex
 from phrasetool.smt.decoder.translation_options import TranslationOptions

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.hypotheses import NONE, with_room
 from phrasetool.smt.decoder.features import orientation_of
+from phrasetool.smt.decoder.hypotheses import NONE, with_room
 
 
 class Steps(NamedTuple):

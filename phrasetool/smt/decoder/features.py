@@ -1,15 +1,20 @@
-"""The features of a derivation and their weights, by the names moses.ini gives them."""
+"""The features of a derivation and their weights, by their names in moses.ini; orientations of lexicalised reordering.
+
+**Orientations** (Koehn et al. 2005).  The state is the previous phrase's span, as for Moses' `wbe` and `phrase` models;
+`hier` models look at blocks of phrases and are not supported.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
 import numpy as np
+import numpy.typing as npt
+
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import Int32Array
-from collections.abc import Mapping
-from dataclasses import field
-from functools import cached_property
-import numpy.typing as npt
 
 # Model types, as the kernel below knows them.
 MSD, MSLR, MONOTONICITY, LEFT_RIGHT = range(4)

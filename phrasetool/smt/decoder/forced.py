@@ -2,51 +2,50 @@
 
 Stacks hold hypotheses by the number of reference words produced; the language model's score is the same for all
 derivations and left out.
+
+A placement is an entry, a source span with its source words and a place in the reference with its target
+words.  Entries without target words have none.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-import numpy as np
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.smt.decoder.hypotheses import NONE
-from phrasetool.smt.decoder.hypotheses import with_room
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 import numpy.typing as npt
-from phrasetool.phrases import Phrases
-from phrasetool.pipeline import Runner
-from phrasetool.pipeline import run
+
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
+from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.derivations import best_steps
-from phrasetool.smt.decoder.hypotheses import Search
-from phrasetool.smt.decoder.hypotheses import chart_costs
-from phrasetool.smt.decoder.hypotheses import future_after
-from phrasetool.smt.decoder.hypotheses import may_follow
-from phrasetool.smt.decoder.hypotheses import start_pool
-from phrasetool.smt.decoder.hypotheses import step
-from phrasetool.smt.decoder.hypotheses import write_extension
-from phrasetool.smt.decoder.features import FeatureSet
-from phrasetool.smt.decoder.features import Vector
-from phrasetool.smt.decoder.hypotheses import SPAN_END
-from phrasetool.smt.decoder.hypotheses import WHOLE_SPAN
-from phrasetool.smt.decoder.hypotheses import WINDOW
-from phrasetool.smt.decoder.hypotheses import Stacks
-from phrasetool.smt.decoder.hypotheses import add
-from phrasetool.smt.decoder.hypotheses import best_complete
-from phrasetool.smt.decoder.hypotheses import cover
-from phrasetool.smt.decoder.hypotheses import is_covered
-from phrasetool.smt.decoder.hypotheses import longest_jump
-from phrasetool.smt.decoder.hypotheses import make_stacks
-from phrasetool.smt.decoder.hypotheses import sorted_stack
+from phrasetool.smt.decoder.features import FeatureSet, Vector
+from phrasetool.smt.decoder.hypotheses import (
+    NONE,
+    SPAN_END,
+    WHOLE_SPAN,
+    WINDOW,
+    Search,
+    Stacks,
+    add,
+    best_complete,
+    chart_costs,
+    cover,
+    future_after,
+    is_covered,
+    longest_jump,
+    make_stacks,
+    may_follow,
+    sorted_stack,
+    start_pool,
+    step,
+    with_room,
+    write_extension,
+)
 from phrasetool.smt.decoder.stack_search import find_spans
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.decoder.translation_options import static_scores
-from phrasetool.smt.decoder.translation_options import weigh_reordering
+from phrasetool.smt.decoder.translation_options import static_scores, weigh_reordering
 
 # Score per word of a placement without an entry: far below any entry's, so that as few as possible are used.
 _GAP_SCORE = -1000.0

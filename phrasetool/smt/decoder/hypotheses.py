@@ -1,4 +1,4 @@
-"""Hypotheses, their coverage, and the stacks they are kept in.
+"""Hypotheses, their coverage, the stacks they are kept in, and the steps that all searches share.
 
 A hypothesis is a record in one growing array, the pool.  Its coverage is the position of the first gap and 64 bits for
 the words from there on, bit 0 being the gap; so sentences may have any length, and a phrase must end less than 64 words
@@ -7,17 +7,14 @@ after the first gap.
 
 from __future__ import annotations
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.kernels.hashing import mix
-from phrasetool.kernels.jit import borrowing_kernel
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.kernels.jit import inner_kernel
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
 from phrasetool.smt.decoder.features import orientation_of
 
 NONE = -1

@@ -12,12 +12,34 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array
-from phrasetool.smt.decoder.hypotheses import Search, chart_costs, future_after, may_follow, start_pool, step, write_extension
-from phrasetool.smt.decoder.hypotheses import NONE, Stacks, add, best_complete, chains, cover, is_covered, sorted_stack, with_room
+from phrasetool.smt.decoder.hypotheses import (
+    NONE,
+    Search,
+    Stacks,
+    add,
+    best_complete,
+    chains,
+    chart_costs,
+    cover,
+    future_after,
+    is_covered,
+    may_follow,
+    sorted_stack,
+    start_pool,
+    step,
+    with_room,
+    write_extension,
+)
 from phrasetool.smt.decoder.table import PhraseIndex, find_phrase
 from phrasetool.smt.decoder.translation_options import TranslationOptions
 from phrasetool.smt.language_model.automaton import Automaton, score_word
-from phrasetool.smt.language_model.combination import AUTOMATON_FIELDS, LACKS_ROOM, lacks_room, score_final, score_phrase
+from phrasetool.smt.language_model.combination import (
+    AUTOMATON_FIELDS,
+    LACKS_ROOM,
+    lacks_room,
+    score_final,
+    score_phrase,
+)
 from phrasetool.smt.language_model.ngrams import LN10
 
 

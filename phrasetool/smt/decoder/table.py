@@ -1,25 +1,25 @@
-"""A phrase table as a decoder holds it: log scores, target words, reordering scores, all in arrays."""
+"""A phrase table as a decoder holds it, in arrays of scores and target words, and the share of a text that it covers.
+
+A token counts as covered where it stands inside a source phrase of the table that occurs in its sentence.  Tables whose
+one-word sources were pruned, and languages whose words go together, translate many tokens in longer phrases only, and a
+decoder would take these; a token that no such phrase holds is left as it is, whatever the weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from phrasetool.kernels.interning import find_ids
-from phrasetool.kernels.interning import make_slots
-from phrasetool.kernels.jit import borrowing_kernel
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Phrases
-from phrasetool.phrases import prefix_sums
+
+from phrasetool.kernels.hashing import find_ids, make_slots
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
-from collections.abc import Iterator
+
 
 class PhraseIndex(NamedTuple):
     """Distinct phrases by their words, for kernels.

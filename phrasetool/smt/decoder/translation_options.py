@@ -16,8 +16,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.decoder.features import UNKNOWN_WORD_SCORE, FeatureSet, Vector
 from phrasetool.smt.decoder.table import TranslationTable
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, LN10
-from phrasetool.smt.language_model.ngrams import TargetModel
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, LN10, TargetModel
 from phrasetool.unique_phrases import number_distinct
 
 # Options of a source: of all tables, or of each.

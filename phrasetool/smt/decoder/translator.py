@@ -12,9 +12,8 @@ from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.pipeline import Runner, run
 from phrasetool.smt.decoder.cube_search import cube_search
 from phrasetool.smt.decoder.derivations import Steps, best_steps, derivation_features, n_best_steps
-from phrasetool.smt.decoder.hypotheses import Search
 from phrasetool.smt.decoder.features import FeatureSet, Vector
-from phrasetool.smt.decoder.hypotheses import NO_SPAN, SPAN_END, WHOLE_SPAN, longest_jump, make_stacks
+from phrasetool.smt.decoder.hypotheses import NO_SPAN, SPAN_END, WHOLE_SPAN, Search, longest_jump, make_stacks
 from phrasetool.smt.decoder.stack_search import stack_search
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.smt.decoder.translation_options import (

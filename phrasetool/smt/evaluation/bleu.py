@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.hashing import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import Int32Array, Int64Array, Phrases
 

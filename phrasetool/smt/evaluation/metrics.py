@@ -1,18 +1,18 @@
-"""Scores of translations, their confidence, and whether two systems differ, all by sacrebleu."""
+"""Scores of translations by sacrebleu, their confidence, whether two systems differ, and limits of comparison."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
-import re
+
 from phrasetool.text_splitting import split_words
 
 METRICS = ("bleu", "chrf", "ter")

@@ -1,24 +1,26 @@
-"""Word translation probabilities from aligned words, as step 4 of Moses' training estimates them.
+"""Word translation probabilities from aligned words, and the lexical weights of phrase pairs, as Moses computes them.
 
-Every alignment point is one occurrence of its two words together; a word without a point occurs once with NULL.
-w(t|s) = c(s,t) / c(s) and w(s|t) = c(s,t) / c(t), rounded to seven decimals because Moses' scorer reads them back from
-a file that is written so (scripts/training/LexicalTranslationModel.pm, phrase-extract/score-main.cpp).  A corpus's own
-word NULL, should it have one, is kept apart from the NULL of the model; Moses mixes the two.
+Every alignment point is one occurrence of its two words together; a word without a point occurs once with NULL. w(t|s)
+= c(s,t) / c(s) and w(s|t) = c(s,t) / c(t), rounded to seven decimals because Moses' scorer reads them back from a file
+that is written so (scripts/training/LexicalTranslationModel.pm, phrase-extract/score-main.cpp).  A corpus's own word
+NULL, should it have one, is kept apart from the NULL of the model; Moses mixes the two.
+
+**Lexical weights.**  A pair extracted with several alignments keeps the most frequent one; of equally frequent ones the
+one that is larger when both are compared word by word (phrase-extract/ExtractionPhrasePair.cpp).  Moses scores the two
+directions from two files, so a tie may be broken differently in each: `direct` compares target words, `inverse` source
+words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import prefix_sums
-from phrasetool.smt.aligning.alignments import Bitext
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Phrases
-from phrasetool.smt.aligning.alignments import Alignments
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
+from phrasetool.smt.aligning.alignments import Alignments, Bitext
 from phrasetool.smt.extraction.counted_rows import Rows
 
 # Points that are counted at a time; bounds the memory of the count.

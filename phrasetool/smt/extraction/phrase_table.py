@@ -15,12 +15,16 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
-from phrasetool.smt.aligning.alignments import Alignments
-from phrasetool.smt.aligning.alignments import Bitext
+from phrasetool.smt.aligning.alignments import Alignments, Bitext
 from phrasetool.smt.extraction.counted_rows import CountedRows, Rows, find
-from phrasetool.smt.extraction.lexical import LexicalTable, estimate_lexical_table
+from phrasetool.smt.extraction.lexical import (
+    LexicalTable,
+    choose_alignments,
+    estimate_lexical_table,
+    lexical_weights,
+    unpack_alignments,
+)
 from phrasetool.smt.extraction.occurrences import COUNT_WORDS, RowLayout, extract_occurrences, unpack_phrases
-from phrasetool.smt.extraction.lexical import choose_alignments, lexical_weights, unpack_alignments
 from phrasetool.smt.extraction.smoothing import JointCounts, PairStatistics, smoothing_of, translation_probabilities
 
 DEFAULT_MAX_LENGTH = 7

@@ -1,22 +1,25 @@
-"""Discounted joint counts for phrase translation probabilities, as Moses' `consolidate` computes them.
+"""Smoothed probabilities of phrase pairs: discounted counts, usage in forced decoding, and softmax of similarities.
 
-phi(t|s) = c*(s,t) / c(s) and phi(s|t) = c*(s,t) / c(t), where c* depends on how many pairs were seen how often.
-Foster, Kuhn & Johnson (2006) compare both methods; Chen & Goodman (1998) for the Kneser-Ney discounts.  The
-constants, the limits and single precision are those of phrase-extract/consolidate-main.cpp.
+phi(t|s) = c*(s,t) / c(s) and phi(s|t) = c*(s,t) / c(t), where c* depends on how many pairs were seen how often. Foster,
+Kuhn & Johnson (2006) compare both methods; Chen & Goodman (1998) for the Kneser-Ney discounts.  The constants, the
+limits and single precision are those of phrase-extract/consolidate-main.cpp.
+
+**Usage in forced decoding.**  The idea is of Wuebker, Mauser and Ney, "Training Phrase Translation Models with
+Leaving-One-Out" (ACL 2010): phrases are counted where they explain sentence pairs from which they were not extracted,
+instead of wherever they can be extracted.  Most entries are never used, so the counts are smoothed towards the
+probabilities of the table with a Dirichlet prior (MacKay and Peto, "A Hierarchical Dirichlet Language Model", 1995).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
 import numpy as np
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
 import numpy.typing as npt
+
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import Mask
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Mask
 
 # Pairs are counted by count up to here.
 COUNT_LIMIT = 10

@@ -15,12 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.kernels.hashing import GOLDEN, home
-from phrasetool.kernels.interning import NO_KEY, find_key
+from phrasetool.kernels.hashing import GOLDEN, NO_KEY, find_key, home
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, BackoffModel, NgramTable
-from phrasetool.smt.language_model.ngrams import SearchedModel
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, BackoffModel, NgramTable, SearchedModel
 
 UNKNOWN_ID = 0
 _FREE = -1

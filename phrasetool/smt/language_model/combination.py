@@ -1,4 +1,4 @@
-"""Several language models, or one that is not an automaton, in a search: states are made when they are reached.
+"""Decoding with several language models, or with one that is not an automaton: states are made when they are reached.
 
 A state is a row of `contexts`: what each model keeps of the words so far, side by side; for an automaton its state, for
 a model of kenlm's the words and back-offs of its context.  Rows that mean the same are one state, so that a decoder
@@ -8,37 +8,18 @@ models' scores.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from phrasetool.kernels.hashing import GOLDEN
-from phrasetool.kernels.hashing import mix
-from phrasetool.kernels.jit import borrowing_kernel
-from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.smt.language_model.automaton import Automaton
-from phrasetool.smt.language_model.automaton import score_word
-from phrasetool.smt.language_model.hashed import Words32
-from phrasetool.smt.language_model.hashed import read_hashed
-from phrasetool.smt.language_model.ngrams import LN10
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Sequence
-from phrasetool.phrases import Phrases
-from phrasetool.phrases import prefix_sums
-from phrasetool.smt.language_model.automaton import UNKNOWN_ID
-from phrasetool.smt.language_model.automaton import LanguageModel
-from phrasetool.smt.language_model.hashed import LAYOUT_WIDTH
-from phrasetool.smt.language_model.hashed import TABLES
-from phrasetool.smt.language_model.hashed import UNIGRAMS
-from phrasetool.smt.language_model.hashed import HashedModel
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD
-from phrasetool.smt.language_model.ngrams import END_WORD
-from phrasetool.smt.language_model.ngrams import UNKNOWN_WORD
-from phrasetool.smt.language_model.ngrams import SearchedModel
+
+from phrasetool.kernels.hashing import GOLDEN, mix
+from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
+from phrasetool.smt.language_model.automaton import UNKNOWN_ID, Automaton, LanguageModel, score_word
+from phrasetool.smt.language_model.hashed import LAYOUT_WIDTH, TABLES, UNIGRAMS, HashedModel, Words32, read_hashed
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, LN10, UNKNOWN_WORD, SearchedModel
 
 NONE = -1
 # Returned by a search instead of its best hypothesis where it needs more room for states.

@@ -10,35 +10,33 @@ and p(w) of order 0 is uniform over the vocabulary with `<unk>` and `</s>`, with
 The details that lmplz adds to the papers (Heafield et al. 2013, "Scalable modified Kneser-Ney language model
 estimation") are implemented here too: which n-grams are pruned depends on raw counts, `<unk>` gets its share of the
 uniform distribution only, and `<s>` has the probability 1.
+
+Smoothing of counts on disk gives the same model to the bit.  Values that all n-grams of a context share are computed in
+partitions by context; the rows of a context keep their order there, so that sums of floats are those that one array
+gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-from phrasetool.phrases import Phrases
-from phrasetool.smt.language_model.ngram_counts import BEGIN_ID
-from phrasetool.smt.language_model.ngram_counts import MARKERS
-from phrasetool.smt.language_model.ngram_counts import CorpusCounts
-from phrasetool.smt.language_model.ngram_counts import NgramCounts
-from phrasetool.smt.language_model.ngram_counts import count_ngrams
-from phrasetool.smt.language_model.ngrams import BackoffModel
-from phrasetool.smt.language_model.ngrams import NgramTable
-from collections.abc import Iterator
-from phrasetool.disk.columns import DiskColumn
-from phrasetool.disk.columns import Partitions
-from phrasetool.disk.columns import drawn_cuts
-from phrasetool.disk.columns import even_cuts
-from phrasetool.disk.columns import parts_for
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Mask
-from phrasetool.smt.language_model.ngram_counts import DiskNgrams
-from phrasetool.smt.language_model.ngram_counts import DiskText
-from phrasetool.smt.language_model.ngram_counts import count_on_disk
+
+from phrasetool.disk.columns import DiskColumn, Partitions, drawn_cuts, even_cuts, parts_for
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases
+from phrasetool.smt.language_model.ngram_counts import (
+    BEGIN_ID,
+    MARKERS,
+    CorpusCounts,
+    DiskNgrams,
+    DiskText,
+    NgramCounts,
+    count_ngrams,
+    count_on_disk,
+)
+from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
 
 # Those of lmplz --discount_fallback.
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)

@@ -1,27 +1,25 @@
-"""The n-grams of a corpus, counted as Kneser-Ney smoothing needs them.
+"""The n-grams of a corpus, counted as Kneser-Ney smoothing needs them, in memory or on disk.
 
 Sentences stand one after another in one array, each as `<s> w1 .. wm </s>`.  The n-grams of order n are separated by
-sorting one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word.
-So n-grams come out sorted by their last word, then by the one before, and so on, and every order costs one sort.
+sorting one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word. So
+n-grams come out sorted by their last word, then by the one before, and so on, and every order costs one sort.
+
+On disk, text and tables are in files, and a part of them at a time is in memory.  The n-grams of order n are identified
+by one 64-bit key for every place: the n-gram without its first word, which has a number already, and that word.  The
+places are partitioned by their keys, and each part is sorted in memory; the numbers of the n-grams are partitioned by
+place again, so that the next order reads them in order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import numpy as np
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Phrases
-from phrasetool.smt.language_model.ngrams import BEGIN_WORD
-from phrasetool.smt.language_model.ngrams import END_WORD
-from phrasetool.smt.language_model.ngrams import UNKNOWN_WORD
 from collections.abc import Iterator
-from phrasetool.disk.columns import DiskColumn
-from phrasetool.disk.columns import Partitions
-from phrasetool.disk.columns import Records
-from phrasetool.disk.columns import drawn_cuts
-from phrasetool.disk.columns import even_cuts
-from phrasetool.disk.columns import parts_for
+from dataclasses import dataclass
+
+import numpy as np
+
+from phrasetool.disk.columns import DiskColumn, Partitions, Records, drawn_cuts, even_cuts, parts_for
+from phrasetool.phrases import Int32Array, Int64Array, Phrases
+from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, UNKNOWN_WORD
 
 # The first words of every vocabulary that is counted with.
 MARKERS = [UNKNOWN_WORD, BEGIN_WORD, END_WORD]

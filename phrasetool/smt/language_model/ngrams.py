@@ -1,20 +1,15 @@
-"""A back-off language model as tables, one per order: what an ARPA file holds and what an estimator makes."""
+"""Back-off language models: tables of n-grams, one per order, and the interface between a decoder and its models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from collections.abc import Iterable
-from collections.abc import Sequence
-from typing import Any
-from typing import NamedTuple
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
 import numpy.typing as npt
-from phrasetool.phrases import DoubleArray
-from phrasetool.phrases import Int64Array
-from phrasetool.phrases import Phrases
+
+from phrasetool.phrases import DoubleArray, FloatArray, Int32Array, Int64Array, Phrases
 
 UNKNOWN_WORD = b"<unk>"
 BEGIN_WORD = b"<s>"

@@ -1,4 +1,4 @@
-"""The loop around an optimiser: decode, gather candidates, find new weights, decode again.
+"""The tuning loop: decode n-best lists, gather candidates, find new weights with an optimiser, decode again.
 
 Modelled on mert-moses.pl: the n-best lists of all runs are kept, a run's quality is the BLEU of its own first
 candidates, and the weights of the best run win (as with --return-best-dev), not those found last.
@@ -6,22 +6,17 @@ candidates, and the weights of the best run win (as with --return-best-dev), not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.phrases import Phrases
-from phrasetool.pipeline import Runner
-from phrasetool.pipeline import run
-from phrasetool.smt.decoder.translator import SearchOptions
-from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.tuning.candidates import NBest
-from phrasetool.smt.tuning.candidates import Weights
-from collections.abc import Sequence
+from phrasetool.pipeline import Runner, run
+from phrasetool.smt.decoder.translator import SearchOptions, Translator
 from phrasetool.smt.tuning import optimisers
-from phrasetool.smt.tuning.candidates import CandidatePool
-from phrasetool.smt.tuning.candidates import first_best_bleu
-from phrasetool.smt.tuning.candidates import normalised
+from phrasetool.smt.tuning.candidates import CandidatePool, NBest, Weights, first_best_bleu, normalised
 
 # (pool, start weights, seed) -> weights.
 Optimiser = Callable[[CandidatePool, Weights, int], Weights]

@@ -1,21 +1,24 @@
+"""Optimisers of feature weights on n-best lists: batch MIRA and pairwise ranked optimisation (PRO).
+
+**MIRA**: Cherry and Foster, Batch Tuning Strategies for Statistical Machine Translation (NAACL 2012).  The default
+values, the BLEU with a decaying background corpus and the choice of the best epoch are those of kbmira in Moses.  As in
+the paper, weights are averaged over sentences (kbmira: over sentences that changed them).
+
+**PRO**: Hopkins and May, Tuning as Ranking (EMNLP 2011).  Pairs of candidates whose BLEU+1 differs are drawn from every
+sentence, and a linear classifier learns which of the two is the better one from the difference of their
+features.  BLEU+1 is taken with a smoothed brevity penalty: without, translations become too short (Nakov, Guzman and
+Vogel, Optimizing for Sentence-Level BLEU+1 Yields Short Translations, COLING 2012).
+"""
+
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
 from phrasetool.kernels.jit import kernel
-from phrasetool.phrases import FloatArray
-from phrasetool.phrases import Int32Array
-from phrasetool.phrases import Int64Array
-from phrasetool.smt.evaluation.bleu import COLUMNS
-from phrasetool.smt.evaluation.bleu import LENGTH
-from phrasetool.smt.evaluation.bleu import ORDER
-from phrasetool.smt.evaluation.bleu import REFERENCE_LENGTH
-from phrasetool.smt.tuning.candidates import CandidatePool
-from phrasetool.smt.tuning.candidates import Weights
-from phrasetool.smt.tuning.candidates import model_score
-from phrasetool.smt.tuning.candidates import normalised_as
-from phrasetool.smt.tuning.candidates import normalised_start
-from phrasetool.smt.evaluation.bleu import sentence_bleu_plus_one
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.smt.evaluation.bleu import COLUMNS, LENGTH, ORDER, REFERENCE_LENGTH, sentence_bleu_plus_one
+from phrasetool.smt.tuning.candidates import CandidatePool, Weights, model_score, normalised_as, normalised_start
 
 # Newton's method takes few steps however the features are scaled, but its matrix has the square of their number.
 _MOST_FOR_NEWTON = 300

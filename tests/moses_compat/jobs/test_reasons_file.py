@@ -10,7 +10,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.reasons_file import ReasonsWriter
 from moses_compat.tables.blocks import raw_blocks
 from moses_compat.tables.parser import TableParser
-from phrasetool.pruning.reasons import Reasons
+from phrasetool.pruning.decision import Reasons
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, TABLES

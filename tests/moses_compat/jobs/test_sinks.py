@@ -22,8 +22,7 @@ from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.saved_scores import SavedScores, ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.pruning.decision import Decision
-from phrasetool.pruning.reasons import Reasons
+from phrasetool.pruning.decision import Decision, Reasons
 from tests import naive
 from tests.commands import read, write
 from tests.tables import FAULTY, FAULTY_LINES, TABLES

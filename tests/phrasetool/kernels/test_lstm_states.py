@@ -1,8 +1,11 @@
+import sys
+
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
-from phrasetool.kernels.lstm_states import LstmWeights, lstm_states, lstm_step
+from phrasetool.kernels.lstm_states import LstmWeights, lstm_states, lstm_step, one_blas_thread
 from phrasetool.phrases import Phrases
 
 
@@ -60,3 +63,14 @@ def test_no_texts_have_no_states():
         0,
         2,
     )
+
+
+def test_products_have_one_thread_inside():
+    with one_blas_thread():
+        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
+
+
+def test_without_the_package_nothing_is_done(monkeypatch):
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    with one_blas_thread() as entered:
+        assert entered is None

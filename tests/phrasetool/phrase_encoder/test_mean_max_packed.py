@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from phrasetool.nn.positions import LONGEST
 from phrasetool.phrase_encoder.kinds import MeanMax
-from phrasetool.phrase_encoder.mean_max_kernels import MeanMaxPhraseEncoder, PackedMeanMax
+from phrasetool.phrase_encoder.mean_kernels import MeanMaxPhraseEncoder, PackedMeanMax
 from phrasetool.phrase_encoder.parameters import MeanMaxParameters
 from phrasetool.phrases import Phrases
 from tests import naive

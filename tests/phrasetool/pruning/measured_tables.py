@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from phrasetool.pruning.measured_table import PART, MeasuredTable
-from phrasetool.pruning.measures import Measures
+from phrasetool.pruning.measures import PART, MeasuredTable, Measures
 from tests.measures import measures_of
 
 # Two sources of one and two words, with three and two entries, the last one faulty.

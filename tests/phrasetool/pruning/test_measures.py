@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from phrasetool.pruning.measures import COUNTS, OPINION, SIMILARITIES, Measures, UnmeasuredError
+from phrasetool.pruning.measures import (
+    COUNTS,
+    OPINION,
+    PROBABILITIES,
+    SIMILARITIES,
+    MeasuredTable,
+    Measures,
+    UnmeasuredError,
+)
+from tests.phrasetool.pruning.measured_tables import MEASURES, cut_into, on_disk, tables
 
 FAULTY = np.zeros(3, np.bool_)
 
@@ -32,3 +43,53 @@ def test_more_columns_leave_the_measures_they_came_to_as_they_were():
 def test_a_column_of_no_entries(measure, shape):
     assert measure.empty().shape == shape
     assert measure.empty().dtype == measure.dtype
+
+
+@given(tables(), st.integers(1, 7), st.data())
+def test_parts_make_up_the_table(drawn, part, data):
+    measures, _ = drawn
+    cuts = data.draw(st.lists(st.integers(0, len(measures)), max_size=5))
+    table = on_disk(measures, part, cuts)
+    assert len(table) == len(measures)
+    whole = table.whole()
+    parts = list(table.parts())
+    for found in (whole, *parts):
+        rows = slice(found.first, found.first + len(found))
+        np.testing.assert_array_equal(found.faulty, measures.faulty[rows])
+        np.testing.assert_array_equal(found[COUNTS], measures[COUNTS][rows])
+        assert found.total(COUNTS) == measures.total(COUNTS)
+    heads = [head + found.first for found in parts for head in found.group_offsets[:-1].tolist()]
+    assert [*heads, len(measures)] == measures.group_offsets.tolist() == whole.group_offsets.tolist()
+    lengths = np.concatenate([np.zeros(0, np.int64), *(found.source_lengths for found in parts)])
+    np.testing.assert_array_equal(lengths, measures.source_lengths)
+    assert sum(map(len, parts)) == len(measures)
+    # Only a source that has more makes a part longer.
+    assert all(len(found) <= part or len(found.source_lengths) == 1 for found in parts)
+
+
+def test_lines_that_begin_and_end_inside_of_a_source():
+    groups, lengths, faulty = on_disk(MEASURES).lines(1, 4)
+    assert (groups.tolist(), lengths.tolist(), faulty.tolist()) == ([0, 2, 3], [1, 2], [False] * 3)
+
+
+def test_sums_are_those_of_numpy():
+    """To the last bit, however the parts are cut."""
+    values = (np.random.default_rng(1).random(300_000) * 1000).astype(np.float32)
+    table = MeasuredTable([COUNTS])
+    for part in cut_into(len(values), [5, 70_001, 123_456]):
+        size = part.stop - part.start
+        measures = type(MEASURES)(
+            np.arange(size + 1), np.ones(size, np.int64), np.zeros(size, bool), {COUNTS: values[part]}
+        )
+        table.append(measures)
+    assert next(table.parts()).total(COUNTS) == values.sum(dtype=np.float64)
+
+
+def test_a_measure_that_is_taken_later():
+    table = on_disk(MEASURES, 2)
+    column = table.new_column(np.float32)
+    column.append(np.arange(5, dtype=np.float32))
+    table.add(COUNTS, column)
+    assert [part[COUNTS].tolist() for part in table.parts()] == [[0, 1, 2], [3, 4]]
+    assert COUNTS in table
+    assert PROBABILITIES in next(table.parts())

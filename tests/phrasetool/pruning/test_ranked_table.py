@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phrasetool.pruning.decision import AtThreshold, AtThresholdForSize, Everything, OfSize, Ranking, Rule, decide
+from phrasetool.pruning.decision import (
+    AtThreshold,
+    AtThresholdForSize,
+    Everything,
+    OfSize,
+    Ranking,
+    Rule,
+    decide,
+    explain,
+)
 from phrasetool.pruning.methods import parse_method
 from phrasetool.pruning.protection import AffordableBest, KeepBest
 from phrasetool.pruning.ranked_table import RankedTable
-from phrasetool.pruning.reasons import explain
 from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.thresholds import Threshold
 from tests.measures import measures_of

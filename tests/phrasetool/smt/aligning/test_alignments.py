@@ -1,11 +1,12 @@
 from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from moses_compat.corpora.alignments import read_alignments
-from phrasetool.smt.aligning.alignments import METHODS
-from phrasetool.smt.aligning.alignments import symmetrise
+from phrasetool.smt.aligning.alignments import METHODS, symmetrise
 from tests import naive_extraction as naive
 from tests.listed_alignments import alignments_of
 from tests.phrasetool.smt.extraction.small_bitexts import bitext_of

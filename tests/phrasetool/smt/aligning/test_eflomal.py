@@ -6,8 +6,7 @@ import pytest
 
 from phrasetool.errors import PhraseToolError
 from phrasetool.smt.aligning import eflomal as module
-from phrasetool.smt.aligning.eflomal import Priors
-from phrasetool.smt.aligning.eflomal import AlignerSettings, align, can_be_seeded, find_program
+from phrasetool.smt.aligning.eflomal import AlignerSettings, Priors, align, can_be_seeded, find_program
 from phrasetool.smt.corpus.symbols import Symbols
 
 WORDS = [

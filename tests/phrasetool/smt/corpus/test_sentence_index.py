@@ -1,20 +1,19 @@
 """Look-up of phrases in the sentences of a corpus."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from phrasetool.phrases import Phrases
-from phrasetool.smt.corpus.sentence_index import SORTED_WORDS
-from phrasetool.smt.corpus.sentence_index import build_suffix_array
-from tests.phrasetool.smt.corpus.drawn_corpora import CORPUS
-from tests.phrasetool.smt.corpus.drawn_corpora import WORDS
-import copy
-from concurrent.futures import ThreadPoolExecutor
 from phrasetool.smt.corpus import sentence_index as occurrences
-from phrasetool.smt.corpus.sentence_index import SentenceIndex
+from phrasetool.smt.corpus.sentence_index import SORTED_WORDS, SentenceIndex, build_suffix_array
 from tests.naive_filter import sentences_of
-from tests.phrasetool.smt.corpus.drawn_corpora import numbers_in
+from tests.phrasetool.smt.corpus.drawn_corpora import CORPUS, WORDS, numbers_in
+
 
 def suffix(text, position):
     words = []

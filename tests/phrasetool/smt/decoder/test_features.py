@@ -1,10 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from phrasetool.smt.decoder.features import ReorderingModel
-from phrasetool.smt.decoder.features import orientation_of
+
+from phrasetool.smt.decoder.features import FeatureSet, ReorderingModel, orientation_of
 from tests import naive_decoder as naive
-from phrasetool.smt.decoder.features import FeatureSet
 
 KINDS = ["msd", "mslr", "monotonicity", "leftright"]
 

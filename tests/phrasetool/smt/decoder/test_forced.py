@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases
-from phrasetool.smt.decoder.forced import DISTORTION, EMPTY, NO_COMBINATION, REACHED, REASONS, UNCOVERED_SOURCE, UNPRODUCED_TARGET, ForcedDecoder, ForcedOptions, count_pairs
+from phrasetool.smt.decoder.forced import (
+    DISTORTION,
+    EMPTY,
+    NO_COMBINATION,
+    REACHED,
+    REASONS,
+    UNCOVERED_SOURCE,
+    UNPRODUCED_TARGET,
+    ForcedDecoder,
+    ForcedOptions,
+    count_pairs,
+)
 from tests import naive_decoder as naive
 from tests.decoder_models import (
     TARGET,

@@ -4,23 +4,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from phrasetool.smt.decoder.hypotheses import HYPOTHESIS
-from phrasetool.smt.decoder.hypotheses import NO_SPAN
-from phrasetool.smt.decoder.hypotheses import NONE
-from phrasetool.smt.decoder.hypotheses import SPAN_END
-from phrasetool.smt.decoder.hypotheses import WHOLE_SPAN
-from phrasetool.smt.decoder.hypotheses import add
-from phrasetool.smt.decoder.hypotheses import best_complete
-from phrasetool.smt.decoder.hypotheses import chains
-from phrasetool.smt.decoder.hypotheses import cover
-from phrasetool.smt.decoder.hypotheses import is_covered
-from phrasetool.smt.decoder.hypotheses import make_stacks
-from phrasetool.smt.decoder.hypotheses import sorted_stack
-from phrasetool.smt.decoder.hypotheses import state_span
-from phrasetool.smt.decoder.hypotheses import with_room
-from tests.phrasetool.smt.decoder.drawn_spans import EMPTY
-from tests.phrasetool.smt.decoder.drawn_spans import spans
-from phrasetool.smt.decoder.hypotheses import future_after
+
+from phrasetool.smt.decoder.hypotheses import (
+    HYPOTHESIS,
+    NO_SPAN,
+    NONE,
+    SPAN_END,
+    WHOLE_SPAN,
+    add,
+    best_complete,
+    chains,
+    cover,
+    future_after,
+    is_covered,
+    make_stacks,
+    sorted_stack,
+    state_span,
+    with_room,
+)
+from tests.phrasetool.smt.decoder.drawn_spans import EMPTY, spans
+
 
 @given(spans())
 def test_coverage_is_a_set(drawn):

@@ -1,24 +1,26 @@
 """Finding phrases, and the copies of unknown words."""
 
 import math
+import random
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.decoder.table import Entries
-from phrasetool.smt.decoder.table import build_table
-from phrasetool.smt.decoder.table import find_phrase
-from phrasetool.smt.decoder.table import index_phrases
-from phrasetool.smt.decoder.table import spans_of
+from phrasetool.smt.decoder.table import (
+    Entries,
+    build_table,
+    covered_tokens,
+    find_phrase,
+    index_phrases,
+    offered_words,
+    spans_of,
+)
 from phrasetool.unique_phrases import number_distinct
-import random
-import pytest
-from phrasetool.smt.decoder.table import covered_tokens
-from phrasetool.smt.decoder.table import offered_words
-from tests.decoder_models import random_model
-from tests.decoder_models import random_sentence
-from tests.decoder_models import table_of
+from tests.decoder_models import random_model, random_sentence, table_of
 
 PHRASES = st.lists(st.lists(st.integers(-1, 4), max_size=4), max_size=30)
 

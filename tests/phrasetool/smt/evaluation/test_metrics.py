@@ -1,21 +1,23 @@
 import os
+
 import numpy as np
 import pytest
-from sacrebleu.metrics import BLEU
-from sacrebleu.metrics import CHRF
-from sacrebleu.metrics import TER
-from phrasetool.smt.evaluation.metrics import MetricReport
-from phrasetool.smt.evaluation.metrics import SystemScore
-from phrasetool.smt.evaluation.metrics import any_significant
-from phrasetool.smt.evaluation.metrics import evaluate
-from phrasetool.smt.evaluation.metrics import score_lines
-from phrasetool.smt.evaluation.metrics import TextForm
-from phrasetool.smt.evaluation.metrics import shared_words
-from phrasetool.smt.evaluation.metrics import text_form
-from phrasetool.smt.evaluation.metrics import unlike_references
 from hypothesis import given
 from hypothesis import strategies as st
-from phrasetool.smt.evaluation.metrics import rouge_n
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from phrasetool.smt.evaluation.metrics import (
+    MetricReport,
+    SystemScore,
+    TextForm,
+    any_significant,
+    evaluate,
+    rouge_n,
+    score_lines,
+    shared_words,
+    text_form,
+    unlike_references,
+)
 
 WORDS = ["a", "man", "in", "the", "blue", "shirt", "rides", "two", "dogs", "."]
 # Candidate, reference, and what rouge-score 0.1.2 gives with words as spaces separate them.

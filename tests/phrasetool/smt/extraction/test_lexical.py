@@ -2,16 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from phrasetool.phrases import Phrases
 from phrasetool.smt.aligning.alignments import Bitext
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.extraction.lexical import count_word_pairs
-from phrasetool.smt.extraction.lexical import estimate_lexical_table
+from phrasetool.smt.extraction.lexical import count_word_pairs, estimate_lexical_table
 from tests import naive_extraction as naive
 from tests.listed_alignments import alignments_of
-from tests.phrasetool.smt.extraction.small_bitexts import bitext_of
-from tests.phrasetool.smt.extraction.small_bitexts import sentence_pairs
-from tests.phrasetool.smt.extraction.small_bitexts import extract_phrase_pairs
+from tests.phrasetool.smt.extraction.small_bitexts import bitext_of, extract_phrase_pairs, sentence_pairs
+
 
 @given(st.lists(sentence_pairs(), min_size=1, max_size=5))
 def test_lexical_table_agrees_with_naive(pairs):

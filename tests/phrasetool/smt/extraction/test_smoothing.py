@@ -1,17 +1,21 @@
-import numpy as np
-import pytest
-from phrasetool.smt.extraction.smoothing import GoodTuring
-from phrasetool.smt.extraction.smoothing import JointCounts
-from phrasetool.smt.extraction.smoothing import KneserNey
-from phrasetool.smt.extraction.smoothing import PairStatistics
-from phrasetool.smt.extraction.smoothing import smoothing_of
 import itertools
 import math
+
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from phrasetool.smt.extraction.smoothing import SMALLEST_PROBABILITY
-from phrasetool.smt.extraction.smoothing import candidate_probabilities
-from phrasetool.smt.extraction.smoothing import forced_probabilities
+
+from phrasetool.smt.extraction.smoothing import (
+    SMALLEST_PROBABILITY,
+    GoodTuring,
+    JointCounts,
+    KneserNey,
+    PairStatistics,
+    candidate_probabilities,
+    forced_probabilities,
+    smoothing_of,
+)
 
 probability = st.floats(0, 1)
 uses = st.floats(0, 1e6)

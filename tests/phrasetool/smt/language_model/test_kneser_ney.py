@@ -2,18 +2,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
-from phrasetool.smt.language_model.kneser_ney import discounts_from
-from phrasetool.smt.language_model.kneser_ney import estimate_language_model
-from phrasetool.smt.language_model.kneser_ney import pruning_thresholds
-from phrasetool.smt.language_model.ngram_counts import MARKERS
+from phrasetool.smt.language_model.kneser_ney import (
+    discounts_from,
+    estimate_language_model,
+    estimate_on_disk,
+    pruning_thresholds,
+)
+from phrasetool.smt.language_model.ngram_counts import MARKERS, DiskText
 from tests.conftest import ROOT
-from tests.phrasetool.smt.language_model.naive import kneser_ney
-from tests.phrasetool.smt.language_model.naive import logarithm
+from tests.phrasetool.smt.language_model.naive import kneser_ney, logarithm
 from tests.scored_words import score_words
-from phrasetool.smt.language_model.ngram_counts import DiskText
-from phrasetool.smt.language_model.kneser_ney import estimate_on_disk
 
 CORPORA = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), min_size=1, max_size=12)
 

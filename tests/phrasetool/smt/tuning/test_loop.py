@@ -1,24 +1,13 @@
 import random
+
 import numpy as np
 import pytest
+
 from phrasetool.phrases import Phrases
-from phrasetool.smt.tuning.loop import NBestDecoder
-from tests.decoder_models import LanguageModels
-from tests.decoder_models import random_model
-from tests.decoder_models import random_sentence
-from tests.decoder_models import search_options
-from tests.decoder_models import translator_of
-from phrasetool.smt.tuning.candidates import CandidatePool
-from phrasetool.smt.tuning.candidates import NBest
-from phrasetool.smt.tuning.candidates import first_best_bleu
-from phrasetool.smt.tuning.candidates import normalised
-from phrasetool.smt.tuning.loop import perturbed
-from phrasetool.smt.tuning.loop import tune
-from tests.phrasetool.smt.tuning.reference_lists import SIGNS
-from tests.phrasetool.smt.tuning.reference_lists import decoder_of
-from tests.phrasetool.smt.tuning.reference_lists import read_lists
-from tests.phrasetool.smt.tuning.reference_lists import reference_pool
-from tests.phrasetool.smt.tuning.reference_lists import reference_weights
+from phrasetool.smt.tuning.candidates import CandidatePool, NBest, first_best_bleu, normalised
+from phrasetool.smt.tuning.loop import NBestDecoder, perturbed, tune
+from tests.decoder_models import LanguageModels, random_model, random_sentence, search_options, translator_of
+from tests.phrasetool.smt.tuning.reference_lists import SIGNS, decoder_of, read_lists, reference_pool, reference_weights
 
 REFERENCE = [Phrases.from_lists([[1, 2, 3, 4, 5]])]
 

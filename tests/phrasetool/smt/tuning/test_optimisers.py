@@ -1,21 +1,19 @@
 """The optimisers against plain loops and a general minimiser, and on lists of a real decoder."""
 
 import math
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from phrasetool.phrases import Phrases
-from phrasetool.smt.tuning import optimisers
-from phrasetool.smt.tuning.candidates import CandidatePool
-from phrasetool.smt.tuning.candidates import NBest
-from phrasetool.smt.tuning.candidates import normalised
-from tests.phrasetool.smt.tuning.reference_lists import SIGNS
-from tests.phrasetool.smt.tuning.reference_lists import reference_pool
-from tests.phrasetool.smt.tuning.reference_lists import reference_weights
 from scipy.optimize import minimize
+
+from phrasetool.phrases import Phrases
 from phrasetool.smt.evaluation.bleu import sentence_bleu_plus_one
+from phrasetool.smt.tuning import optimisers
+from phrasetool.smt.tuning.candidates import CandidatePool, NBest, normalised
+from tests.phrasetool.smt.tuning.reference_lists import SIGNS, reference_pool, reference_weights
+
 
 def naive_mira(pool, start, orders, step, decay):
     """The average weights after each epoch: Cherry and Foster's loop in plain Python."""
@@ -123,9 +121,10 @@ def test_where_there_is_little_to_learn_the_weights_stay_sound(texts):
 
 
 @pytest.mark.parametrize("start", [[0, 0, 0, 0, 0], [1, 2, 3], [np.nan, 1, 1, 1, 1]])
-def test_impossible_starts_are_refused_with_mira(start):
+@pytest.mark.parametrize("optimise", [optimisers.optimise_mira, optimisers.optimise_pro])
+def test_impossible_starts_are_refused(start, optimise):
     with pytest.raises(ValueError, match="weights"):
-        optimisers.optimise_mira(random_pool(1), start, 1)
+        optimise(random_pool(1), start, 1)
 
 
 @pytest.mark.requires_reference
@@ -218,12 +217,6 @@ def test_one_pair_is_enough():
     pool = CandidatePool([Phrases.from_lists([[1, 2]])], 2)
     pool.add(NBest(np.zeros(2, np.int32), np.array([[1, 5], [0, 5]], np.float32), Phrases.from_lists([[1, 2], [3]])))
     assert optimisers.optimise_pro(pool, [-3, 1], 1, pairs=1000, kept=1, interpolation=1.0).tolist() == [0.75, 0.25]
-
-
-@pytest.mark.parametrize("start", [[0, 0, 0, 0, 0], [1, 2, 3], [np.nan, 1, 1, 1, 1]])
-def test_impossible_starts_are_refused_with_pro(start):
-    with pytest.raises(ValueError, match="weights"):
-        optimisers.optimise_pro(random_pool(1), start, 1)
 
 
 @pytest.mark.requires_reference
