@@ -42,7 +42,7 @@ _ESCAPES = [
     (b"&bra;", b"["),
     (b"&ket;", b"]"),
 ]
-# What is written today; the ampersand comes first, since all others have one.
+# Escapes that are written today; the ampersand comes first, since all others have one.
 _WRITTEN = _ESCAPES[:8]
 _ESCAPE_TEXT = np.frombuffer(b"".join(e for e, _ in _ESCAPES), np.uint8)
 _ESCAPE_OFFSETS = np.cumsum([0] + [len(e) for e, _ in _ESCAPES])

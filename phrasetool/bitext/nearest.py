@@ -55,8 +55,8 @@ class Neighbours:
 
 def whole_numbers(vectors: npt.NDArray[Any]) -> FloatArray:
     """Unit vectors as integers; float32."""
-    found: FloatArray = np.rint(vectors.astype(np.float32) * np.float32(SCALE))
-    return found
+    rounded: FloatArray = np.rint(vectors.astype(np.float32) * np.float32(SCALE))
+    return rounded
 
 
 def nearest_both_ways(
@@ -274,16 +274,16 @@ def approximately_nearest(
         index = _index(others, known, watch)
         probed = min(8, index.nlist)
         while True:
-            found = known[_search(index, own, sample, 1, probed, threads)[:, 0]]
-            share = float(_as_near(found, right, own, others, sample).mean())
+            nearest = known[_search(index, own, sample, 1, probed, threads)[:, 0]]
+            share = float(_as_near(nearest, right, own, others, sample).mean())
             if share >= AGREEMENT or probed == index.nlist:
                 break
             probed = min(2 * probed, index.nlist)
         with watch.items("nearest", len(asked), "sentence") as tick:
             for first in range(0, len(asked), _ASKED * threads * 4):
                 part = asked[first : first + _ASKED * threads * 4]
-                found = _search(index, own, part, rows.shape[1], probed, threads)
-                rows[part] = np.where(found >= 0, known[found], -1)
+                nearest = _search(index, own, part, rows.shape[1], probed, threads)
+                rows[part] = np.where(nearest >= 0, known[nearest], -1)
                 tick(len(part))
     return _ordered(rows, own, others), Agreement(share, len(sample), index.nlist, probed)
 
@@ -319,23 +319,23 @@ def _search(index: Any, own: HalfArray, rows: Int64Array, k: int, probed: int, t
     def work(part: Int64Array) -> Int64Array:
         # A setting of this thread.
         faiss.omp_set_num_threads(1)
-        found: Int64Array = index.search(np.ascontiguousarray(own[part], np.float32), k, params=settings)[1]
-        return found
+        neighbours: Int64Array = index.search(np.ascontiguousarray(own[part], np.float32), k, params=settings)[1]
+        return neighbours
 
     parts = (rows[first : first + _ASKED] for first in range(0, len(rows), _ASKED))
     return np.concatenate(list(run(parts, work, threads)))
 
 
 def _as_near(
-    found: Int64Array, right: Int64Array, own: HalfArray, others: HalfArray, sample: Int64Array
+    nearest: Int64Array, right: Int64Array, own: HalfArray, others: HalfArray, sample: Int64Array
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether what was found is the right one, or equal to it."""
-    same: np.ndarray[Any, np.dtype[np.bool_]] = (found == right) | (others[found] == others[right]).all(1)
+    """Return whether each nearest vector is the right one, or equal to it."""
+    same: np.ndarray[Any, np.dtype[np.bool_]] = (nearest == right) | (others[nearest] == others[right]).all(1)
     return same
 
 
 def _ordered(rows: Int64Array, own: HalfArray, others: HalfArray) -> Neighbours:
     """The nearest first, of equally near ones the first."""
-    found = with_cosines(rows, own, others)
-    order = np.lexsort((rows, -found.cosines, rows < 0), axis=1)
-    return Neighbours(np.take_along_axis(rows, order, 1), np.take_along_axis(found.cosines, order, 1))
+    neighbours = with_cosines(rows, own, others)
+    order = np.lexsort((rows, -neighbours.cosines, rows < 0), axis=1)
+    return Neighbours(np.take_along_axis(rows, order, 1), np.take_along_axis(neighbours.cosines, order, 1))

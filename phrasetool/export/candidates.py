@@ -36,8 +36,8 @@ _WAITING = 1 << 24
 def discounted_frequencies(together: DoubleArray, alone: DoubleArray) -> DoubleArray:
     """max(c(e, f) - 0.5, 0) / c(f), element by element; NaN or infinite where a count is not known."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: DoubleArray = np.maximum(together - DISCOUNT, 0) / alone
-    return found
+        discounted: DoubleArray = np.maximum(together - DISCOUNT, 0) / alone
+    return discounted
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ class _Sums:
         """Keys in ascending order, and their sums."""
         keys = np.concatenate([np.zeros(0, np.int64), *(keys for keys, _ in self._parts)])
         numbers = np.concatenate([np.zeros(0), *(numbers for _, numbers in self._parts)])
-        found, places = np.unique(keys, return_inverse=True)
-        return found, np.bincount(places, numbers, len(found)).astype(np.float64)
+        distinct, places = np.unique(keys, return_inverse=True)
+        return distinct, np.bincount(places, numbers, len(distinct)).astype(np.float64)
 
 
 def unit_candidates(
@@ -303,29 +303,33 @@ class Selector:
         self._listed = np.concatenate(parts)
 
     def select(self, pieces: Iterable[TargetCandidates]) -> Iterator[TargetCandidates]:
-        """What is written of each piece; a source phrase may be left without candidates."""
-        for found in pieces:
+        """Yield the selected candidates of each piece; a source phrase may be left without candidates."""
+        for candidates in pieces:
             marks = np.full(self.vocabulary, -1, np.int64)
-            marks[self.always] = len(found)
-            kept = np.zeros(len(found.words), np.bool_)
+            marks[self.always] = len(candidates)
+            kept = np.zeros(len(candidates.words), np.bool_)
             # What `learn` has not finished does not count yet.
             known = bool(len(self._listed))
             starts, ends = (self._starts, self._ends) if known else np.zeros((2, 0), np.int64)
             _keep(
-                found.sources.offsets, found.sources.words, found.offsets, found.words, self.most, marks,
-                starts, ends, self._listed, kept,
+                candidates.sources.offsets, candidates.sources.words, candidates.offsets, candidates.words,
+                self.most, marks, starts, ends, self._listed, kept,
             )  # fmt: skip
-            offsets = offsets_of(found.groups[kept], len(found))
-            yield TargetCandidates(found.sources, found.weights, offsets, found.words[kept], found.scores[kept])
+            offsets = offsets_of(candidates.groups[kept], len(candidates))
+            yield TargetCandidates(
+                candidates.sources, candidates.weights, offsets, candidates.words[kept], candidates.scores[kept]
+            )
 
 
-def _of_one_word(found: TargetCandidates) -> TargetCandidates:
+def _of_one_word(candidates: TargetCandidates) -> TargetCandidates:
     """The source phrases of a single word alone."""
-    chosen = np.flatnonzero(found.sources.lengths == 1)
-    rows = np.flatnonzero(found.sources.lengths[found.groups] == 1)
-    offsets = prefix_sums(np.diff(found.offsets)[chosen])
-    sources = found.sources.select(chosen)
-    return TargetCandidates(sources, found.weights[chosen], offsets, found.words[rows], found.scores[rows])
+    chosen = np.flatnonzero(candidates.sources.lengths == 1)
+    rows = np.flatnonzero(candidates.sources.lengths[candidates.groups] == 1)
+    offsets = prefix_sums(np.diff(candidates.offsets)[chosen])
+    sources = candidates.sources.select(chosen)
+    return TargetCandidates(
+        sources, candidates.weights[chosen], offsets, candidates.words[rows], candidates.scores[rows]
+    )
 
 
 def most_frequent(frequencies: DoubleArray, count: int) -> Int32Array:

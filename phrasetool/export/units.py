@@ -15,7 +15,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import split_words
 
 SPACE_MARK = "\u2581"
-# The same in vocabularies of bytes, whose segmenters are to be told of the space.
+# The same in vocabularies of bytes, whose segmenters need the space.
 _BYTE_SPACE = "\u0120"
 # Contractions that Moses' tokeniser parts from the word before.
 _CONTRACTION = re.compile(r"n't|'\w{1,2}", re.IGNORECASE)
@@ -60,7 +60,7 @@ def joined(phrases: Phrases, words: Texts) -> Texts:
     """The words of phrases with a space between them.
 
     Raises:
-        ValueError: a phrase has a word that there is no text of.
+        ValueError: a phrase has a word without a text.
     """
     count = len(words.offsets) - 1
     if len(phrases.words) and not 0 <= phrases.words.min() <= phrases.words.max() < count:
@@ -185,7 +185,7 @@ class UnitTable:
 
     Args:
         symbols: the words, as they are written in the table.
-        word_of: what a word of the table says; empty for what is no word.
+        word_of: text of a word of the table; empty for other tokens.
         segmenter: makes units of it.
         known: the units that there are; others are left out.  None: all.
         both: whether a word that may be glued to the one before has the units of both forms at once.
@@ -237,14 +237,14 @@ class UnitTable:
 
     def known(self, words: Int32Array) -> Mask:
         """bool, shape (N,), whether each word has units."""
-        found: Mask = self._learn()[0].lengths[words] > 0
-        return found
+        has_units: Mask = self._learn()[0].lengths[words] > 0
+        return has_units
 
     def keys(self, phrases: Phrases) -> tuple[Texts, Int64Array]:
         """The texts of phrases in units, and the number of the phrase of each text, in ascending order.
 
         A phrase has a text for each way in which its words may have been put together: all with spaces, all but the
-        first without where that may be, or all.  It has none if there are no units of one of its words.
+        first without where that may be, or all.  It has none if one of its words has no units.
         """
         spaced, glued = self._learn()
         words = Texts(*self.units.text)
@@ -271,9 +271,9 @@ class UnitTable:
 
 def _expanded(phrases: Phrases, units: Phrases) -> Phrases:
     """Phrases with the units of each word in its place."""
-    found = units.select(phrases.words)
-    ends = prefix_sums(found.lengths)
-    return Phrases(ends[phrases.offsets], found.words)
+    parts = units.select(phrases.words)
+    ends = prefix_sums(parts.lengths)
+    return Phrases(ends[phrases.offsets], parts.words)
 
 
 def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Array]:
@@ -283,8 +283,8 @@ def _distinct(forms: Sequence[Texts], rows: Int64Array) -> tuple[Texts, Int64Arr
     data = [form.text.tobytes() for form in forms]
     ends = [form.offsets.tolist() for form in forms]
     for number, row in enumerate(rows.tolist()):
-        found = dict.fromkeys(text[end[number] : end[number + 1]] for text, end in zip(data, ends, strict=True))
-        texts.extend(found)
-        owners.extend([row] * len(found))
+        distinct = dict.fromkeys(text[end[number] : end[number + 1]] for text, end in zip(data, ends, strict=True))
+        texts.extend(distinct)
+        owners.extend([row] * len(distinct))
     offsets = prefix_sums([len(text) for text in texts])
     return Texts(np.frombuffer(b"".join(texts), np.uint8), offsets), np.array(owners, np.int64)

@@ -27,7 +27,7 @@ def is_blank(c: int) -> bool:
 
 @borrowing_kernel
 def skip_blanks(text: ByteArray, i: int, end: int) -> int:
-    """The first byte of text[i:end] that is no blank, or `end`."""
+    """Return the place of the first byte of text[i:end] that is not a blank, or `end`."""
     while i < end and is_blank(text[i]):
         i += 1
     return i

@@ -18,7 +18,7 @@ from phrasetool.kernels.processors import compiled_for
 _READ, _KEEP, _DATA = 0, 3, 1
 # The longest row that is summed so; all have a multiple of as many values as the shortest.
 SHORTEST_SUM, LONGEST_SUM = 16, 128
-# What stores of 32 bytes have just written is read by loads of as many, or would have to be waited for.
+# Values stored 32 bytes at a time are loaded 32 bytes at a time; other loads would wait for the stores.
 _FLOATS = 8
 # Columns come in multiples of this many: a vector register of AVX-512, two of AVX2.
 LANES = 16
@@ -39,12 +39,12 @@ class Intrinsic:
         # By both, numba finds it again when it reads the globals of what it cached.
         self.__module__, self._name = module, name
         self._declare = declare
-        # What was compiled ahead of time holds the instructions that are written in that module.
+        # Kernels that were compiled ahead of time hold the instructions that are written in that module.
         ahead.watch(module, str(sys.modules[module].__file__))
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
-        """What numba knows the function by."""
+        """Type by which numba identifies the function."""
         from numba.core.registry import cpu_target
         from numba.extending import intrinsic
 
@@ -65,8 +65,8 @@ def _declare_prefetch(_context: Any, array: Any, index: Any) -> Any:
         return None
     if not all(isinstance(kind, types.Integer) for kind in indices):
         return None
-    wanted = UniTuple(types.intp, len(indices)) if isinstance(index, BaseTuple) else types.intp
-    return types.none(array, wanted), _write_prefetch
+    index_type = UniTuple(types.intp, len(indices)) if isinstance(index, BaseTuple) else types.intp
+    return types.none(array, index_type), _write_prefetch
 
 
 def _write_prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -197,7 +197,7 @@ class _Product:
         self._multiply_add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(self._vector, [self._vector] * 3), f"llvm.fmuladd.v{width}f32"
         )
-        # What the sums begin with: the bias, in every row, or what came of the rows of weights before.
+        # Start of the sums: the bias, in every row, or the sums over the rows of weights before.
         at_first = builder.icmp_signed("==", begin, self._size(0))
         self._sums_before = builder.select(at_first, bias.data, self._y.data)
         self._to_next_row = builder.select(at_first, self._size(0), self._columns(self._y))

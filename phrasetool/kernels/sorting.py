@@ -59,9 +59,9 @@ def sort_strings(
         pivot, less, greater = _partition(cache, base, strings, low, high)
         parts[0, 0], parts[0, 1], parts[0, 2] = low, less, depth
         parts[1, 0], parts[1, 1], parts[1, 2] = greater, high, depth
-        # What equals the pivot differs, if at all, in later letters.
-        done = depth + 1 == deepest or (ends and pivot == 0)
-        parts[2, 0], parts[2, 1], parts[2, 2] = less, less if done else greater, depth + 1
+        # Strings that equal the pivot differ, if at all, in later letters.
+        finished = depth + 1 == deepest or (ends and pivot == 0)
+        parts[2, 0], parts[2, 1], parts[2, 2] = less, less if finished else greater, depth + 1
         for _ in range(3):
             largest = 0
             for k in range(1, 3):

@@ -47,7 +47,7 @@ _MANTISSA_BITS = 23
 PAD = LANES
 # Vectors that go through a matrix product together; they share the loads of the matrix.
 GROUP = ROWS
-# Rows of a matrix that are gone through together: all of one that stays in the cache, of others few enough that the
+# Rows of a matrix that are read together: all of one that stays in the cache, of others few enough that the
 # processor fetches all of them ahead.
 _CACHED, _DEPTH = 1 << 17, 8
 _LINE_BYTES = 64
@@ -160,20 +160,20 @@ def normalise(rows: FloatArray, first: int, last: int, buffer: FloatArray) -> No
 
 @kernel
 def project(
-    wanted: npt.NDArray[np.integer],
+    numbers: npt.NDArray[np.integer],
     vectors: FloatArray,
     weights: FloatArray,
     products: FloatArray,
     rows: npt.NDArray[np.integer],
 ) -> None:
-    """products[rows[i]] = weights^T v for the vector v at wanted[i]; weights as `affine` wants them."""
+    """products[rows[i]] = weights^T v for the vector v at numbers[i]; weights packed as for `affine`."""
     zero = np.zeros(weights.shape[1], np.float32)
     x = np.zeros((GROUP, vectors.shape[1]), np.float32)
     y = np.zeros((GROUP, weights.shape[1]), np.float32)
-    for first in range(0, len(wanted), GROUP):
-        used = min(GROUP, len(wanted) - first)
+    for first in range(0, len(numbers), GROUP):
+        used = min(GROUP, len(numbers) - first)
         for g in range(used):
-            vector = wanted[first + g]
+            vector = numbers[first + g]
             for i in range(x.shape[1]):
                 x[g, i] = vectors[vector, i]
         affine(weights, zero, x, y)

@@ -43,7 +43,7 @@ from phrasetool.vocabulary import UNKNOWN
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _EPSILON = np.float32(NORM_EPSILON)
-# What stands in a place of a phrase, if it is no word.
+# Tokens of a phrase that are not words.
 _END = np.int32(-1)
 _NOTHING = np.int32(-2)
 
@@ -267,7 +267,7 @@ def _add(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
 def _enter_token(
     token: FloatArray, position: FloatArray, t: int, queries: FloatArray, keys: FloatArray, values: FloatArray
 ) -> None:
-    """What stands in place t: the products of a word, or of the end, plus those of the position."""
+    """Enter the token at place t: the products of a word, or of the end, plus those of the position."""
     m = queries.shape[1]
     heads, _, size = values.shape
     _add(token[:m], position[:m], queries[t])
@@ -448,7 +448,7 @@ class MeanMaxPhraseEncoder(BatchedEncoder):
             the next batch might not fit, all are forgotten, which costs time and never changes a result.
     """
 
-    # Room for the longest phrase; every phrase has an end beside its words.
+    # Room for the longest phrase; every phrase has an end in addition to its words.
     batch_positions = 1 << 10
     more_positions = 1
 

@@ -5,8 +5,8 @@ reconstruction error and its products with W1 are computed once, however many ph
 smaller numbers than their parents.  Nodes are computed in rounds (all missing candidates of a batch of phrases, then
 one merge in each phrase, and so on), eight at a time, which turns almost all arithmetic into small matrix products.
 
-What a node holds depends on its children alone, and sums are always taken in the same order, so a phrase has the
-same vector to the last bit whatever is encoded beside it.
+The values of a node depend on its children alone, and sums are always taken in the same order, so a phrase has the
+same vector to the last bit whatever is encoded next to it.
 
 Phrases of a table overlap: `of the`, or the tree `(of the) house`, occurs in thousands of them.  Phrases are encoded in
 batches of some thousand words, whose nodes are shared.  To keep nodes for the next batch would save computing a third
@@ -67,7 +67,7 @@ class TreeWeights(NamedTuple):
 
 
 class ScoringWeights(NamedTuple):
-    """What scoring needs besides.
+    """Other weights that scoring needs.
 
     Attributes:
         word_vectors: shape (V, n).
@@ -82,7 +82,7 @@ class ScoringWeights(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """What is known of the nodes met so far, in arrays with room for more.
+    """Values of the nodes met so far, in arrays with room for more.
 
     Attributes:
         vectors: shape (capacity, n).
@@ -331,13 +331,13 @@ def build_trees(
     candidates = np.empty(len(items), np.int32)
     active = np.empty(phrases, np.int64)
     best = np.empty(phrases, np.int64)
-    wanted = np.empty(phrases, np.int64)
+    without_products = np.empty(phrases, np.int64)
     errors, has_products = nodes.errors, nodes.has_products
     n_active = _first_candidates(offsets, items, candidates, active, nodes)
     while n_active > 0:
         compute_nodes(computed, nodes.state[0], nodes, weights)
         computed = nodes.state[0]
-        n_wanted = 0
+        n_without = 0
         for a in range(n_active):
             i = active[a]
             choice = offsets[i]
@@ -351,9 +351,9 @@ def build_trees(
             node = candidates[choice]
             if has_products[node] == 0:
                 has_products[node] = 1
-                wanted[n_wanted] = node
-                n_wanted += 1
-        chosen = wanted[:n_wanted]
+                without_products[n_without] = node
+                n_without += 1
+        chosen = without_products[:n_without]
         project(chosen, nodes.vectors, weights.compose, nodes.products, chosen)
         n_active = _merge_best(n_active, active, best, offsets, lengths, items, candidates, nodes)
     return lengths

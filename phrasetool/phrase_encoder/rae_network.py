@@ -187,7 +187,7 @@ class NodesPool:
         self._free: list[Nodes] = []
 
     def take(self, words: int, vocabulary: int, n: int) -> Nodes:
-        """No nodes, with room for a batch of so many words."""
+        """Return an empty set of nodes, with room for a batch of `words` words."""
         needed = 4 * words + GROUP
         while self._free:
             nodes = self._free.pop()
@@ -343,7 +343,7 @@ class GreedySearch:
         self._all_neighbours()
 
     def _all_neighbours(self) -> None:
-        """What each two neighbours would become: candidate k of a phrase is the pair of its items k and k + 1."""
+        """Compute the parent of each two neighbours: candidate k of a phrase is the pair of its items k and k + 1."""
         counts, device = self._active[1 : self._words], self._items.device
         left = torch.cat([self._items[k, :a] for k, a in enumerate(counts)])
         right = torch.cat([self._items[k + 1, :a] for k, a in enumerate(counts)])

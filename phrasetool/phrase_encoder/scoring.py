@@ -199,7 +199,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Scores:
-    """What is known about N entries.
+    """Similarities of N entries.
 
     Attributes:
         similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a faulty entry.

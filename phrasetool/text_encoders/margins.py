@@ -197,7 +197,7 @@ def _similarities(
     source_nearness: FloatArray,
     target_nearness: FloatArray,
     margin: bool,
-    found: FloatArray,
+    values: FloatArray,
     known: npt.NDArray[np.bool_],
 ) -> None:
     n = sources.shape[1]
@@ -207,7 +207,7 @@ def _similarities(
     nothing = True
     for i in range(len(source_rows)):
         s, t = source_rows[i], target_rows[i]
-        found[i] = _ZERO
+        values[i] = _ZERO
         known[i] = False
         if s < 0 or t < 0:
             continue
@@ -223,7 +223,7 @@ def _similarities(
         value = min(max(_dot(source, target, sums), -_ONE), _ONE)
         if margin:
             value = min(max(_TWO * value - source_nearness[s] - target_nearness[t], -_ONE), _ONE)
-        found[i] = value
+        values[i] = value
         known[i] = True
 
 

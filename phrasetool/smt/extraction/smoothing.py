@@ -196,8 +196,8 @@ def forced_probabilities(
     if not prior > 0:
         raise ValueError(f"the prior must be positive, not {prior}")
     pair, totals = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
-    given = np.stack([direct, inverse], axis=1, dtype=np.float64)
-    return np.clip((pair + prior * given) / (totals + prior), SMALLEST_PROBABILITY, 1.0)
+    table = np.stack([direct, inverse], axis=1, dtype=np.float64)
+    return np.clip((pair + prior * table) / (totals + prior), SMALLEST_PROBABILITY, 1.0)
 
 
 @exact_kernel
@@ -224,13 +224,13 @@ def candidate_probabilities(values: FloatArray, group_offsets: Int64Array, fault
     Args:
         values: float32, shape (N, C): similarities, or logarithms of probabilities; NaN where nothing is said.
         group_offsets: int64, shape (G + 1,), the first entry of each source.
-        faulty: bool, shape (N,), lines that are no entries.
+        faulty: bool, shape (N,), lines that are not entries.
 
     Returns:
         float64, shape (N, C), in [0, 1]; 1 where nothing is said.
     """
     values = values.astype(np.float64)
     counted = np.isfinite(values) & ~faulty[:, None]
-    found = np.ones(values.shape)
-    _softmax(values, group_offsets, counted, found)
-    return found
+    probabilities = np.ones(values.shape)
+    _softmax(values, group_offsets, counted, probabilities)
+    return probabilities
