@@ -23,35 +23,35 @@ REMEDIES = {
         "; to put another table into the place of one, use `phrasetool moses-ini INI --table FILE --name NAME`"
     ),
     "name a table of the ini": "; choose one with --name",
-    "fit": "; name another model, or go on all the same with --force",
-    "go on": "; --force goes on all the same",
+    "fit": "; name another model, or continue with --force",
+    "go on": "; --force continues anyway",
     "name the model": "; give the model with -m",
     "name the encoder": "; `annotate` and `prune` take it with --encoder",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",
-    "resume or replace a training": "; go on with it with --resume, or begin anew with --overwrite",
+    "resume or replace a training": "; continue it with --resume, or start again with --overwrite",
     "replace the checkpoint": "; --overwrite replaces the checkpoint",
-    "keep a poor model": "; --overwrite replaces the checkpoint, --resume --force saves the model all the same",
-    "train anew": "; to train anew, use --overwrite instead of --resume",
+    "keep a poor model": "; --overwrite replaces the checkpoint, --resume --force saves the model anyway",
+    "train anew": "; to train again, use --overwrite instead of --resume",
     "train without a checkpoint": "; leave out --resume",
     "train an autoencoder on text": (
         "; pairs are `source ||| target`, and text of one language is for `phrasetool train autoencoder`"
     ),
     "name a store": "; name another folder with --encoder-store",
     "sort it first": "; --sort sorts it",
-    "sort the table": "; --sort sorts it, --force goes on all the same",
+    "sort the table": "; --sort sorts it, --force continues anyway",
     "name the words": "; the words of a file of tags are named with --words",
-    "begin anew": "; without --resume, all is made anew",
+    "begin anew": "; without --resume, everything is computed again",
     "name those of then": "; name those of then with --evidence",
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",
     "larger groups": "; --block-bytes allows more, where a command has it",
     "prune without counts": (
-        "; semantic, parallel, syntax, significance, usage by itself, probability, top and random are methods without "
+        "; semantic, parallel, syntax, significance, usage alone, probability, top and random are methods without "
         "counts, as in --method probability"
     ),
     "take pairs of any count": "; leave out --min-pair-count",
     "protect by no count": "; leave out --protect-frequent, or switch it off with --protect-frequent none",
-    "allow an empty input": "; --allow-empty goes on all the same",
+    "allow an empty input": "; --allow-empty continues anyway",
 }
 
 # Package that can be missing -> the extra that brings it.

@@ -69,7 +69,7 @@ def tell_pruned(result: PruneResult) -> None:
     below = counts.protected + sum(counts.removed.values())
     best = counts.protected - counts.protected_frequent
     notes = [
-        *((count, f"went by {_by(label)}") for label, count in removed),
+        *((count, f"removed by {_by(label)}") for label, count in removed),
         (
             counts.settled,
             f"stayed unscored: their sources have no more than {result.best.k if result.best else 0} entries",
@@ -190,7 +190,7 @@ def _by(label: str) -> str:
 
     names = label.split("+")
     if label == TOGETHER:
-        return "all criteria together: none would have removed them by itself"
+        return "all criteria together, by none of them alone"
     if len(names) == 1:
-        return f"{label}: no other criterion would have removed them by itself"
+        return f"{label}, by no other criterion alone"
     return f"each of {', '.join(names[:-1])} and {names[-1]}"

@@ -33,7 +33,7 @@ SECONDS = 5.0
 _HEAD_BYTES = 1 << 20
 _DIGEST_BYTES = 16
 _LONGEST_NAME = 240
-_REMEDY = "delete the folder to begin anew"
+_REMEDY = "delete the folder to start again"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -175,7 +175,7 @@ def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) 
         return NeuralSimilarities((models[0],)) if isinstance(models[0], WindowedScores) else models[0]
     translators = [model for model in models if isinstance(model, NeuralScores)]
     if not translators:
-        raise ModelError(f"{folders[0]}: gives both similarities by itself; a second model is for translators")
+        raise ModelError(f"{folders[0]}: gives both similarities; a second model is for translators")
     if len(translators) < len(models):
         other = folders[int(isinstance(models[0], NeuralScores))]
         raise ModelError(f"{other}: no translator; two models are translators of the two directions")

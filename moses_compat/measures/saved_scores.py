@@ -240,7 +240,7 @@ class ScoreParts:
         path = self._path(number)
         if not os.path.exists(path):
             return None
-        remedy = "delete the folder to begin anew"
+        remedy = "delete the folder to start again"
         try:
             table = pq.read_table(path, use_threads=False, page_checksum_verification=True)
         except DAMAGED as error:

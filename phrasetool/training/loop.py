@@ -280,7 +280,7 @@ def train(
         rate = identity["settings"]["learning_rate"]
         kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
         message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
-        message = f"{message}; train anew with a smaller learning rate than {rate:g}"
+        message = f"{message}; train again with a smaller learning rate than {rate:g}"
         if done:
             raise DivergedError(message, remedy="replace the checkpoint") from error
         raise DivergedError(message) from error

@@ -82,7 +82,7 @@ def test_another_folder_and_the_default_output(folder, model_folder, monkeypatch
 def test_a_table_without_entries(folder, model_folder):
     write(folder / "small.gz", b"")
     assert annotate(folder, model_folder, "2").message.endswith(
-        "is empty; expected a phrase table; --allow-empty goes on all the same"
+        "is empty; expected a phrase table; --allow-empty continues anyway"
     )
     assert names(folder) == BEFORE
     assert annotate(folder, model_folder, "2", "--allow-empty").code == 0

@@ -219,7 +219,7 @@ def test_a_text_that_the_table_does_not_know(example, tmp_path):
     refused = run_inside("decode", "--moses-ini", example.ini, text, "-q", "-o", tmp_path / "out")
     assert refused.code == 1
     assert refused.message.startswith(f"phrasetool: {text}: 100.0 % of its 20 tokens have no translation in ")
-    assert refused.message.endswith("; --force goes on all the same")
+    assert refused.message.endswith("; --force continues anyway")
     assert not (tmp_path / "out").exists()
     done = run_inside("decode", "--moses-ini", example.ini, text, "-q", "--force")
     assert (done.code, done.out) == (0, text.read_bytes())

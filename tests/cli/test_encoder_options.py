@@ -182,7 +182,7 @@ def test_an_encoder_that_knows_one_language_is_refused(tmp_path):
     done = run_inside("prune", table, "-t", "0", "--encoder", apart, "-o", tmp_path / "o.gz")
     assert done.code == 1
     assert "hardly better than chance (AUC 0." in done.err.splitlines()[-1]
-    assert done.err.splitlines()[-1].endswith("--force goes on all the same")
+    assert done.err.splitlines()[-1].endswith("--force continues anyway")
     assert not (tmp_path / "o.gz").exists()
 
 

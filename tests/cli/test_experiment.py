@@ -253,7 +253,7 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
         done = run_inside("experiment", config, "-q")
         assert done.code == 1
         assert message in done.message
-        assert done.message.endswith("; --force goes on all the same")
+        assert done.message.endswith("; --force continues anyway")
         assert not (tmp_path / "out" / "report.html").exists()
     done = run_inside("experiment", config, "-q", "--force")
     assert done.code == 0
@@ -276,7 +276,7 @@ def test_a_model_that_does_not_fit(tmp_path):
     done = run_inside("experiment", config, "-q")
     assert done.code == 1
     assert f"table.gz: the model {tmp_path / 'model'} does not fit: it knows 0.0% of" in done.message
-    assert done.message.endswith("; name another model, or go on all the same with --force")
+    assert done.message.endswith("; name another model, or continue with --force")
     assert not (tmp_path / "out").exists()
     done = run_inside("experiment", config, "-q", "--force")
     assert done.code == 0, done.err

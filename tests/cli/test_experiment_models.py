@@ -96,7 +96,7 @@ def test_an_encoder_from_elsewhere(tmp_path):
         ("[model.text_encoder]\n", "the key model.text_encoder.folder is missing"),
         (
             'folder = "model"\nsecond_folder = "model"\n',
-            "gives both similarities by itself; a second model is for translators",
+            "gives both similarities; a second model is for translators",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_stops_when_the_corpus_is_another(files):
     done = run_inside("filter-pt", *swapped, "-l", "1", "-q", files / "table.gz", "-o", files / "out")
     assert done.code == 1
     assert "of its first 5 entries, 5 have a source that does not occur in" in done.message
-    assert done.message.endswith("(--force filters all the same)")
+    assert done.message.endswith("(--force filters anyway)")
     assert not (files / "out").exists()
     done = run_inside("filter-pt", *swapped, "-l", "1", "-q", "--force", files / "table.gz", "-o", files / "out")
     assert (done.code, read(files / "out")) == (0, b"")

@@ -68,7 +68,7 @@ def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
         assert done.code == 1
         assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in done.message
         assert "source and target look swapped: it knows 0.0% of the source's words" in done.message
-        assert done.message.endswith("; name another model, or go on all the same with --force")
+        assert done.message.endswith("; name another model, or continue with --force")
         assert read(tmp_path / "out") == b"old"
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
     done = run_inside("annotate", "-", "-m", folder / "model", "-q", stdin=(folder / "swapped.gz").read_bytes())
@@ -148,7 +148,7 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
     assert run_inside("annotate", folder / "table.gz", *options, "-o", once).code == 0
     done = run_inside("annotate", once, *options, "-o", twice)
     assert done.code == 1
-    message = f"{once}: columns 5 and 6 already hold the similarities of the model {folder / 'model'}; --force goes on"
+    message = f"{once}: columns 5 and 6 already hold the similarities of the model {folder / 'model'}; --force continues"
     assert message in done.message
     assert not twice.exists()
     # Whoever prunes by them or by another model may.
@@ -194,7 +194,7 @@ def test_a_start_of_another_language(folder, tmp_path):
     done = run_inside("train", pairs, *options, "--source-text", folder / "en")
     assert done.code == 1
     assert f"{folder / 'en'}: knows 0.0% of the running words of the source and 100.0% of those of the" in done.message
-    assert "source and target look swapped; --force goes on all the same" in done.message
+    assert "source and target look swapped; --force continues anyway" in done.message
     assert not (tmp_path / "m").exists()
     none = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
     done = run_inside("train", pairs, *options, "--target-text", none)

@@ -81,7 +81,7 @@ def test_a_table_and_what_others_make_of_it(files):
         (["to0.gz", "from0.gz", "--on-error", "keep"], 2, "skip leaves them out"),
         (["to0.gz", "from0.gz", "--temporary", "nowhere"], 1, "nowhere: there is no such folder"),
         (["from0.gz", "to0.gz"], 1, "it looks as if both were given in the wrong order, or the wrong way round"),
-        (["to0.gz", "to0.gz"], 1, "it looks as if to0.gz were given the wrong way round; --force goes on all the same"),
+        (["to0.gz", "to0.gz"], 1, "it looks as if to0.gz were given the wrong way round; --force continues anyway"),
         (["to0.gz", "lm.arpa"], 1, "looks like a language model in ARPA form"),
         (["to0.gz", "from0.reo.gz"], 1, "looks like a reordering table"),
     ],
@@ -137,7 +137,7 @@ def test_no_entry_comes_of_the_tables(tmp_path):
     message = (
         f"{tables[0]}, {tables[1]}: no source has a way to a target over entries with p(target|source) of 0.6 or more"
     )
-    assert done.err.splitlines()[-1] == f"phrasetool: error: {message}; --force goes on all the same"
+    assert done.err.splitlines()[-1] == f"phrasetool: error: {message}; --force continues anyway"
     assert not (tmp_path / "out").exists()
     assert run_inside(*none, "--force").code == 0
     assert read(tmp_path / "out") == b""

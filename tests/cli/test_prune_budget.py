@@ -235,7 +235,7 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
         done = prune(folder, *LOSS, *outputs, dev=dev)
         assert done.code == 1
         assert message in done.message
-        assert done.message.endswith("; --force goes on all the same")
+        assert done.message.endswith("; --force continues anyway")
         assert sorted(os.listdir(tmp_path)) == before
     # The last of them, all the same.
     done = prune(folder, *LOSS, *outputs, "--force", dev=dev)

@@ -265,8 +265,8 @@ def test_reasons(folder, more):
     gone = read(folder / "gone").splitlines(keepends=True)
     assert gone == [TABLE[row["line"] - 1] for row in rows if not row["kept"]]
     done = prune(folder, *FAILED)
-    assert "1 went by count: no other criterion would have removed them by itself" in done.err
-    assert "2 went by each of count and probability\n" in done.err
+    assert "1 removed by count, by no other criterion alone" in done.err
+    assert "2 removed by each of count and probability\n" in done.err
 
 
 def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
@@ -359,7 +359,7 @@ def test_only_together(folder):
     done = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
                  "--reasons", folder / "why")  # fmt: skip
     assert done.code == 0
-    assert "1 went by all criteria together: none would have removed them by itself" in done.err
+    assert "1 removed by all criteria together, by none of them alone" in done.err
     rows = pq.read_table(folder / "why").to_pylist()
     assert [(row["line"], row["failed"]) for row in rows] == [(2, "together"), (4, "count+probability")]
 

@@ -56,7 +56,7 @@ def test_a_finished_model_stays(pairs, finished):
     )
     done = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
     assert done.code == 1
-    assert "the training is finished, there is nothing to resume; to train anew, use --overwrite" in done.message
+    assert "the training is finished, there is nothing to resume; to train again, use --overwrite" in done.message
     assert contents(finished) == before
 
 
@@ -88,7 +88,7 @@ def test_an_unfinished_training_is_not_replaced_by_chance(stopped, pairs, tmp_pa
     done = run_inside("train", pairs, "-o", folder, *FAST)
     assert done.code == 1
     assert done.message == (
-        f"phrasetool: {folder}: there is an unfinished training already; go on with it with --resume, or begin anew "
+        f"phrasetool: {folder}: there is an unfinished training already; continue it with --resume, or start again "
         "with --overwrite"
     )
     assert contents(folder) == before
@@ -104,7 +104,7 @@ def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options)
     assert done.code == 1
     assert "a: the trained model is no better than chance: the cross-entropy is" in done.message
-    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
+    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
     done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--resume", "--force")
     assert done.code == 0
@@ -126,7 +126,7 @@ def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     done = run_inside("train", "translator", *sides, *options)
     assert done.code == 1
     assert "a: the trained model is no better than chance: it tells sentences from others by their" in done.message
-    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model all the same")
+    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
     done = run_inside("train", "translator", *sides, *options, "--resume", "--force")
     assert done.code == 0
@@ -162,7 +162,7 @@ def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tm
     done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, "--learning-rate", "1000")
     assert done.code == 1
     assert "training diverged in iteration 1: the joint error is" in done.message
-    assert "nothing was saved; train anew with a smaller learning rate than 1000" in done.message
+    assert "nothing was saved; train again with a smaller learning rate than 1000" in done.message
     assert not (tmp_path / "m").exists()
     text = write(tmp_path / "text", pair_lines().replace(b"|||", b""))
     options = ("--word-units", "6", "--hidden", "8", "--epochs", "2", "--heads", "2", "-q")
@@ -178,7 +178,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
     monkeypatch.setattr(loop, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
     done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
     assert done.code == 1
-    assert "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train anew with" in done.message
+    assert "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train again with" in done.message
     assert sorted(os.listdir(tmp_path / "m")) == ["checkpoint.safetensors", "training.jsonl"]
     assert len((tmp_path / "m" / "training.jsonl").read_text().splitlines()) == 1
 
@@ -242,7 +242,7 @@ def test_pairs_that_make_no_sense(tmp_path):
     ):
         done = run_inside("train", path, "-o", tmp_path / "m", *FAST)
         assert done.code == 1
-        assert done.message == f"phrasetool: {message}; --force goes on all the same"
+        assert done.message == f"phrasetool: {message}; --force continues anyway"
         assert not (tmp_path / "m").exists()
         done = run_inside("train", path, "-o", tmp_path / f"{path.name}.model", *FAST, "--force")
         assert (done.code, done.message) == (0, f"phrasetool: warning: {message}")
@@ -264,7 +264,7 @@ def test_autoencoders_of_the_other_language(tmp_path):
     assert done.code == 1
     assert done.message == (
         f"phrasetool: {tmp_path / 'target'}: knows 0.0% of the running words of the source and 100.0% of those of "
-        "the other side: source and target look swapped; --force goes on all the same"
+        "the other side: source and target look swapped; --force continues anyway"
     )
     assert not (tmp_path / "m").exists()
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, "--force").code == 0

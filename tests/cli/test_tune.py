@@ -280,7 +280,7 @@ def test_a_development_set_that_makes_no_sense(model, make):
     done = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
     assert done.code == 1
     assert re.search(message, done.message), done.message
-    assert done.message.endswith("; --force goes on all the same")
+    assert done.message.endswith("; --force continues anyway")
     assert sorted(os.listdir(model)) == before
     forced = run(model, "--force", "--iterations", 1, "-q", source=source, reference=reference)
     assert forced.code == 0
@@ -318,7 +318,7 @@ def test_a_small_right_set_is_right(model):
     few = "one.src: has 1 sentences with words; BLEU of so few means nothing, expected at least 10, better 500 or more"
     refused = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
     assert refused.code == 1
-    assert refused.message.endswith(f"{few}; --force goes on all the same")
+    assert refused.message.endswith(f"{few}; --force continues anyway")
     done = run(model, "--iterations", 2, "-q", "--force", source="one.src", reference="one.ref")
     assert (done.code, done.message.endswith(few)) == (0, True)
 

@@ -52,7 +52,7 @@ def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
     assert refused.code == 1
     assert f"{shuffled}:" in refused.message
     assert "comes back after others" in refused.message
-    assert refused.message.endswith("; --sort sorts it, --force goes on all the same")
+    assert refused.message.endswith("; --sort sorts it, --force continues anyway")
     assert [path.name for path in tmp_path.iterdir()] == ["shuffled.gz"]
 
     in_order = run_inside(command, *options, write(tmp_path / "sorted", SORTED), "-q", "-o", "-")
@@ -132,5 +132,5 @@ def test_the_wrong_kind_of_table(tmp_path):
     ):
         refused = run_inside(*command, *given)
         assert (refused.code, refused.out) == (1, b"")
-        assert refused.message.endswith(f"{message}; --force goes on all the same")
+        assert refused.message.endswith(f"{message}; --force continues anyway")
         assert run_inside(*command, *given, "--force").out == given[2].read_bytes()

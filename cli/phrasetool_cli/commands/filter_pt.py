@@ -101,7 +101,7 @@ def command(
         with open_table(table, output, scan, watch, "filter", sort=sort) as (text, scan), Output(output) as out:
             filtered = filter_table(text, out, scan, top=top, column=column, significance=significance)
     except CorpusMismatchError as error:
-        raise PhraseToolError(f"{error}  (--force filters all the same)") from error
+        raise PhraseToolError(f"{error}  (--force filters anyway)") from error
     document(vars(filtered))
     _report(filtered, significance, quiet)
 

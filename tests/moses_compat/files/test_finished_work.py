@@ -89,7 +89,7 @@ def left_over(folder, cut_after):
 @pytest.mark.parametrize(
     ("change", "settings", "message"),
     [
-        (lambda left: None, {"a": "2"}, "is of another run: a was 1, and is 2; delete the folder to begin anew"),
+        (lambda left: None, {"a": "2"}, "is of another run: a was 1, and is 2; delete the folder to start again"),
         (lambda left: None, {"a": "1", "b": "3"}, "is of another run: b was None, and is 3"),
         (lambda left: write(left.parent / "in", b"some tent"), None, "is of another run: input was 9 bytes, "),
         (lambda left: write(left / "settings.json", b"[" * 9), None, r"settings\.json: is damaged"),
