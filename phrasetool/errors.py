@@ -63,12 +63,12 @@ def _restored(kind: type[PhraseToolError], args: tuple[Any, ...], state: dict[st
 
 def reason(error: OSError) -> str:
     """Why the system refused something, in a few words."""
-    # numpy says of a full disk how many items it was to write, and how many it wrote.
+    # On a full disk numpy reports the number of items to write, and the number written.
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or _CUT_SHORT.search(str(error)):
         return "the disk is full"
     return error.strerror or first_line(error)
 
 
 def first_line(error: Exception) -> str:
-    """What an error of a library says, in one line; its name if it says nothing."""
+    """Return the first line of a library's error message; the name of the error if it has no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

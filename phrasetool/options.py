@@ -75,7 +75,7 @@ def limited(
     default: Any, *, ge: float | None = None, gt: float | None = None, le: float | None = None,
     lt: float | None = None, choices: Iterable[str] = (),
 ) -> Any:  # fmt: skip
-    """Declare a dataclass field whose values are checked, but which is no option; see `option` for the arguments."""
+    """Declare a dataclass field that is checked, but that is not an option; see `option` for the arguments."""
     return field(default=default, metadata={_LIMITS: _Limits(ge, gt, le, lt, tuple(choices))})
 
 

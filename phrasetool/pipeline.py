@@ -1,6 +1,6 @@
 """The loop: blocks in, each worked on by any thread, results out in order.  It knows no path and no option.
 
-What is done to a block (parse, score, select, format, compress) is one function of that block alone; so a table comes
+The work on a block (parse, score, select, format, compress) is one function of that block alone; so a table comes
 out the same whatever the number of threads and the size of the blocks, and a cluster can run the same function.
 """
 
@@ -19,7 +19,7 @@ class Runner(Protocol):
     """`run`, or what does the same by other means."""
 
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
-        """See `run`."""
+        """Yield the results of `work` in the order of the blocks, as `run` does."""
 
 
 def run(blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:

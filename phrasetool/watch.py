@@ -1,4 +1,4 @@
-"""Who follows long work: told how far it is, and what happens on the way."""
+"""Progress reporting for long-running work."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ReadingProgress = Callable[[str, int, int], None]
 
 
 class Watch:
-    """Someone who looks away.  The command line shows bars and lines instead; see `phrasetool_cli`."""
+    """Default listener; ignores all events.  The command line shows bars and lines instead; see `phrasetool_cli`."""
 
     def say(self, message: str) -> None:
-        """Something happened that may interest."""
+        """Report an event of interest."""
 
     def warn(self, message: str) -> None:
-        """Something happened that should be known in any case."""
+        """Report an event that is always shown."""
 
     @contextlib.contextmanager
     def file(self, label: str, size: int) -> Iterator[FileProgress]:
-        """A file is gone through.
+        """Report progress through a file.
 
         Args:
             label: what is being done.
@@ -36,7 +36,7 @@ class Watch:
 
     @contextlib.contextmanager
     def items(self, label: str, total: int, unit: str) -> Iterator[ItemTick]:
-        """A known number of things is gone through.
+        """Report progress through a known number of items.
 
         Args:
             label: what is being done.
@@ -47,7 +47,7 @@ class Watch:
 
     @contextlib.contextmanager
     def reading(self, paths: Mapping[str, str]) -> Iterator[ReadingProgress]:
-        """Files are read, one after another.
+        """Report progress through files that are read one after another.
 
         Args:
             paths: label -> file.
@@ -59,15 +59,15 @@ NOBODY = Watch()
 
 
 def refuse(error: PhraseToolError, force: bool, warn: Callable[[str], None]) -> None:
-    """What becomes of input that can be read and makes no sense.
+    """Raise the error of a failed sanity check, or only warn of it.
 
     Args:
-        error: what a check found.
-        force: whether to go on all the same.
-        warn: told of it then.
+        error: error of the check.
+        force: whether to continue anyway.
+        warn: called with the message if work continues.
 
     Raises:
-        PhraseToolError: the error, unless it was to go on.
+        PhraseToolError: the error, unless forced.
     """
     if not force:
         raise error

@@ -168,7 +168,7 @@ def reconstruction_quality(reconstructions: Sequence[str], texts: Sequence[str])
         texts: the text of each reconstruction.
 
     Raises:
-        ValueError: there are no texts, or the numbers of texts and reconstructions differ.
+        ValueError: no texts, or the numbers of texts and reconstructions differ.
     """
     # With a single bootstrap sample no interval is computed.
     bleu = evaluate([reconstructions], [texts], metrics=("bleu",), samples=1)[0]

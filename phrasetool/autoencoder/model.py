@@ -105,7 +105,7 @@ class AutoencoderModel(SavedModel):
         }
 
     def named_vocabularies(self) -> dict[str, Vocabulary]:
-        """See `SavedModel`."""
+        """Return the vocabulary, by the name of its file."""
         return {"text": self.vocabulary}
 
     @property

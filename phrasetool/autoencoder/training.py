@@ -169,7 +169,7 @@ def train_autoencoder(
         DivergedError: the learning rate is too large, and the last good checkpoint stays; or the model is not better
             than chance, and its checkpoint stays.
         PhraseToolError: the folder cannot be written, or has too little room.
-        ValueError: there are no texts, or a text has no words or more than the settings allow.
+        ValueError: no texts, or a text has no words or more than the settings allow.
     """
     lengths = texts.lengths
     if not len(texts) or lengths.min() < 1 or lengths.max() > settings.max_length:

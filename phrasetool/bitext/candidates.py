@@ -21,7 +21,7 @@ from phrasetool.bitext.nearest import Neighbours
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Mask
 
 MARGINS = ("ratio", "distance", "absolute")
-# A ratio to next to nothing says nothing: sentences that are near to none are no translations of each other.
+# A ratio to next to nothing is meaningless: sentences without near neighbours are not translations of each other.
 _LOWEST = 0.05
 RETRIEVALS = ("max", "forward", "backward", "intersection")
 
@@ -115,11 +115,11 @@ def candidates(forward: Neighbours, backward: Neighbours, how: str, min_cosine: 
     )
 
 
-def retrieve(found: Candidates, how: str = "max") -> Int64Array:
+def retrieve(candidates: Candidates, how: str = "max") -> Int64Array:
     """The pairs that are taken, the best first; of equally good ones the first.
 
     Args:
-        found: candidates.
+        candidates: candidate pairs.
         how: `forward`, the best target of each source among its neighbours; `backward`, the best source of each
             target; `intersection`, what both say; `max`, of what either says, the best first, each sentence once
             (LASER's).
@@ -132,23 +132,23 @@ def retrieve(found: Candidates, how: str = "max") -> Int64Array:
     """
     if how not in RETRIEVALS:
         raise ValueError(f"unknown retrieval {how!r}; expected one of {', '.join(RETRIEVALS)}")
-    forward = _best_of_each(found, np.flatnonzero(found.forward), found.sources)
-    backward = _best_of_each(found, np.flatnonzero(found.backward), found.targets)
+    forward = _best_of_each(candidates, np.flatnonzero(candidates.forward), candidates.sources)
+    backward = _best_of_each(candidates, np.flatnonzero(candidates.backward), candidates.targets)
     if how == "forward":
-        return _best_first(found.scores, forward)
+        return _best_first(candidates.scores, forward)
     if how == "backward":
-        return _best_first(found.scores, backward)
+        return _best_first(candidates.scores, backward)
     if how == "intersection":
-        return _best_first(found.scores, np.intersect1d(forward, backward))
-    ranked = _best_first(found.scores, np.union1d(forward, backward))
-    return ranked[_first_uses(found.sources[ranked], found.targets[ranked])]
+        return _best_first(candidates.scores, np.intersect1d(forward, backward))
+    ranked = _best_first(candidates.scores, np.union1d(forward, backward))
+    return ranked[_first_uses(candidates.sources[ranked], candidates.targets[ranked])]
 
 
-def best_of_both(found: Candidates, count: int) -> Int64Array:
+def best_of_both(candidates: Candidates, count: int) -> Int64Array:
     """The places of the candidates that are among the `count` best of their source or of their target; ascending."""
-    chosen = np.zeros(len(found), np.bool_)
-    for own in (found.sources, found.targets):
-        order = np.lexsort((np.arange(len(found)), -found.scores, own))
+    chosen = np.zeros(len(candidates), np.bool_)
+    for own in (candidates.sources, candidates.targets):
+        order = np.lexsort((np.arange(len(candidates)), -candidates.scores, own))
         ordered = own[order]
         begins = np.flatnonzero(np.concatenate([np.ones(min(len(own), 1), np.bool_), ordered[1:] != ordered[:-1]]))
         lengths = np.diff(np.append(begins, len(own)))
@@ -157,17 +157,17 @@ def best_of_both(found: Candidates, count: int) -> Int64Array:
     return np.flatnonzero(chosen).astype(np.int64)
 
 
-def _best_of_each(found: Candidates, places: Int64Array, own: Int64Array) -> Int64Array:
+def _best_of_each(candidates: Candidates, places: Int64Array, own: Int64Array) -> Int64Array:
     """Of each sentence that has some, its best place."""
-    order = places[np.lexsort((places, -found.scores[places], own[places]))]
+    order = places[np.lexsort((places, -candidates.scores[places], own[places]))]
     first = np.ones(len(order), np.bool_)
     first[1:] = own[order][1:] != own[order][:-1]
     return order[first]
 
 
 def _best_first(scores: DoubleArray, places: Int64Array) -> Int64Array:
-    found: Int64Array = places[np.lexsort((places, -scores[places]))]
-    return found
+    places_in_order: Int64Array = places[np.lexsort((places, -scores[places]))]
+    return places_in_order
 
 
 def _first_uses(sources: Int64Array, targets: Int64Array) -> Int64Array:

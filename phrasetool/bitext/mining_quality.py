@@ -1,4 +1,4 @@
-"""How good mined pairs are: precision, recall and F1 against gold pairs, and the threshold where F1 is best."""
+"""Quality of mined pairs: precision, recall and F1 against gold pairs, and the threshold where F1 is best."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from phrasetool.phrases import DoubleArray
 
-# Points of a curve that are told at most.
+# Maximum number of points of a curve.
 _POINTS = 200
 
 
@@ -60,12 +60,12 @@ def evaluate_mining(
 
     Args:
         scores: float64, shape (N,), finite.
-        pairs: N sources and targets; of a pair that is there twice, the best score counts.
+        pairs: N sources and targets; of a repeated pair, the best score counts.
         gold: the right pairs, at least one.
         points: of the curve.
 
     Raises:
-        ValueError: there are no gold pairs.
+        ValueError: `gold` is empty.
     """
     if not gold:
         raise ValueError("expected gold pairs")
@@ -85,12 +85,12 @@ def evaluate_mining(
     # Where a threshold can lie: behind the last of equal scores.
     ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.zeros(0, np.int64)
     curve = [_point(float(ranked[end]), int(end) + 1, int(hits[end]), len(gold)) for end in ends.tolist()]
-    wanted = {source for source, _ in gold}
-    first = sum((source, best_of[source]) in gold for source in wanted if source in best_of)
+    gold_sources = {source for source, _ in gold}
+    first = sum((source, best_of[source]) in gold for source in gold_sources if source in best_of)
     everything = curve[-1] if curve else _point(0.0, 0, 0, len(gold))
     # Of equally good ones, the highest threshold.
     best = max(curve, key=lambda point: point.f1, default=None)
-    return MiningQuality(len(kept), len(gold), everything, best, _thinned(curve, points), first / len(wanted))
+    return MiningQuality(len(kept), len(gold), everything, best, _thinned(curve, points), first / len(gold_sources))
 
 
 def best_threshold(scores: DoubleArray, pairs: Sequence[tuple[Any, Any]], gold: set[tuple[Any, Any]]) -> float:
@@ -99,13 +99,13 @@ def best_threshold(scores: DoubleArray, pairs: Sequence[tuple[Any, Any]], gold: 
     It lies half-way to the next lower score, so that it does not hang on the last bits of one.
 
     Raises:
-        ValueError: there are no gold pairs.
+        ValueError: `gold` is empty.
     """
-    found = evaluate_mining(scores, pairs, gold, len(scores) + 1)
-    if found.best is None or not found.best.right:
+    quality = evaluate_mining(scores, pairs, gold, len(scores) + 1)
+    if quality.best is None or not quality.best.right:
         return float(np.nextafter(scores.max(), np.inf)) if len(scores) else 0.0
-    lower = [point.threshold for point in found.curve if point.threshold < found.best.threshold]
-    return (found.best.threshold + lower[0]) / 2 if lower else found.best.threshold
+    lower = [point.threshold for point in quality.curve if point.threshold < quality.best.threshold]
+    return (quality.best.threshold + lower[0]) / 2 if lower else quality.best.threshold
 
 
 def _point(threshold: float, taken: int, right: int, gold: int) -> MiningPoint:

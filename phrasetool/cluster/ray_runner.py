@@ -23,11 +23,11 @@ from phrasetool.errors import PhraseToolError, first_line
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
-# Small blocks (sentences) travel together: so many, or so many bytes.
+# Small blocks (sentences) travel together: at most this many, or this many bytes.
 _ITEMS, _BYTES = 32, 1 << 20
 # Batches that wait at a process, so that it never waits.
 _AT_ONCE = 2
-# What happens to one process after another is no accident.
+# A failure of this many processes in a row is not an accident.
 _MOST_LOST = 100
 # Seconds within which some process must have answered; a batch takes a few.
 _PATIENCE = 600
@@ -78,8 +78,8 @@ class _Process:
 
     Attributes:
         actor: the process itself.
-        start: reference that is there once it has started; None afterwards.  A cluster that has too few processors, as
-            one that lost a machine, never starts some.
+        start: reference that resolves once the process has started; None afterwards.  A cluster that has too few
+            processors, as one that lost a machine, never starts some.
         under_way: what it has to do: reference -> batch.
     """
 
@@ -89,7 +89,7 @@ class _Process:
 
     @property
     def references(self) -> list[Any]:
-        """What it has yet to answer."""
+        """References that the process has yet to answer."""
         return list(self.under_way) if self.start is None else [self.start]
 
 
@@ -101,7 +101,7 @@ class RayRunner:
         processors: how many to start then; None for all.
 
     Raises:
-        PhraseToolError: there is no cluster at the address.
+        PhraseToolError: no cluster answers at the address.
     """
 
     def __init__(self, address: str | None = None, processors: int | None = None) -> None:
@@ -125,7 +125,7 @@ class RayRunner:
     def __call__(self, blocks: Iterable[Block], work: Callable[[Block], Result], threads: int) -> Iterator[Result]:
         """See `phrasetool.pipeline.run`; `threads` processes work.
 
-        Items are handed out one by one where the work says so (`work.large` is true), else several small ones at once.
+        Items are handed out one by one where `work.large` is true, else several small ones at once.
 
         Raises:
             PhraseToolError: processes are lost one after another, or none can be started.
@@ -177,8 +177,8 @@ class _Pool:
         while batch.result is None:
             self._give()
             self._collect(_PATIENCE)
-        found, error = cloudpickle.loads(batch.result)
-        yield from found
+        results, error = cloudpickle.loads(batch.result)
+        yield from results
         if error is not None:
             raise error
 
@@ -195,10 +195,10 @@ class _Pool:
     def _collect(self, seconds: float) -> None:
         """Take what is done; wait for one if there is time."""
         references = [reference for process in self._processes for reference in process.references]
-        done, _ = ray.wait(references, num_returns=1, timeout=seconds)
-        if not done and seconds:
+        ready, _ = ray.wait(references, num_returns=1, timeout=seconds)
+        if not ready and seconds:
             raise PhraseToolError(f"no process of the cluster answered within {seconds:,.0f} seconds")
-        for reference in done:
+        for reference in ready:
             process = next(one for one in self._processes if reference in one.references)
             try:
                 result = ray.get(reference)

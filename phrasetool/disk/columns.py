@@ -20,7 +20,7 @@ import numpy.typing as npt
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool.phrases import Int64Array
 
-# Bytes that are read at a time by who reads all.
+# Bytes that are read at a time where a whole column is read.
 PIECE = 1 << 22
 Records = npt.NDArray[Any]
 # Each part is an open file.
@@ -189,7 +189,7 @@ def drawn_cuts(pieces: Callable[[], Iterable[Int64Array]], rows: int, parts: int
     Args:
         pieces: gives all numbers, piece by piece.
         rows: how many there are, at most.
-        parts: that are wanted; there may be fewer.
+        parts: number of parts; there may be fewer.
     """
     if parts == 1:
         return np.zeros(0, np.int64)

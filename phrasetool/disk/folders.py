@@ -22,7 +22,7 @@ from phrasetool.disk.scratch import scratch_folder
 from phrasetool.errors import PhraseToolError, reason
 
 CONFIG = "config.json"
-# What is replaced, until all of it is.
+# Prefixes of files that are being replaced, and of new folders.
 _REPLACED = ".replaced"
 _STAGE = ".staged-"
 # Of linux/fs.h and fcntl.h.
@@ -67,7 +67,7 @@ def check_space(folder: str | os.PathLike[str], needed: int) -> None:
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """Return the folder, or the nearest one above it that exists."""
     path = path.absolute()
     while not path.exists() and path != path.parent:
         path = path.parent
@@ -125,27 +125,27 @@ def exchange(one: Path, other: Path) -> bool:
     except (OSError, AttributeError):
         return False
     rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
-    return done == 0
+    status: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return status == 0
 
 
 def _exchanged(stage: Path, folder: Path) -> bool:
-    """Replace a folder by one that is made beside it, if that can be."""
+    """Replace a folder by one that is made next to it; return whether this was possible."""
     place = Path(os.path.realpath(folder))
     here = Path(os.path.realpath(os.curdir))
     if place == here or place in here.parents:
         return False
     # Whatever is in the way of a second folder is in the way of no other way.
     with contextlib.suppress(OSError), scratch_folder(place.parent, f".{place.name}.", ".staged") as name:
-        beside = Path(name)
+        copy = Path(name)
         new = {file.name for file in stage.iterdir()}
         shutil.copytree(
-            place, beside, symlinks=True, copy_function=_link, dirs_exist_ok=True,
+            place, copy, symlinks=True, copy_function=_link, dirs_exist_ok=True,
             ignore=lambda path, names: [n for n in names if n in new or n == stage.name] if Path(path) == place else [],
         )  # fmt: skip
-        _link_all(stage, beside)
+        _link_all(stage, copy)
         # Then the old one has the other name, and goes with the block; or the next run's block, after a kill.
-        return exchange(beside, place)
+        return exchange(copy, place)
     return False
 
 

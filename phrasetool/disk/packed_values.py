@@ -1,6 +1,6 @@
 """Values as bytes and back: arrays, texts, numbers, and plain objects of this package made of them.
 
-A header in JSON says what there is, the bytes of arrays follow.  Whoever wrote the bytes, nothing is called but the
+A header in JSON describes the values, the bytes of arrays follow.  Whoever wrote the bytes, nothing is called but the
 constructors of dataclasses and named tuples of this package.
 """
 
@@ -49,7 +49,7 @@ def unpacked(data: bytes) -> Any:
 
 
 def _tree(value: Any, blobs: list[bytes]) -> Any:
-    """What JSON can say of a value; bytes are put aside."""
+    """Return a value as JSON can hold it; bytes are put aside."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, bytes):
@@ -92,11 +92,11 @@ class _Blobs:
         self._data, self._place = data, place
 
     def _take(self, size: int) -> bytes:
-        found = self._data[self._place : self._place + size]
-        if size < 0 or len(found) < size:
+        taken = self._data[self._place : self._place + size]
+        if size < 0 or len(taken) < size:
             raise ValueError("packed values are cut short")
         self._place += size
-        return found
+        return taken
 
     def value(self, tree: Any) -> Any:
         """The value of a part of the tree; parts have to be asked for in their order."""
@@ -136,7 +136,7 @@ def _class(name: str) -> Any:
     if not name.startswith(_PACKAGES):
         raise ValueError(f"{name} does not belong there")
     module, _, attribute = name.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
-    if not (isinstance(found, type) and (is_dataclass(found) or issubclass(found, tuple))):
+    value = getattr(importlib.import_module(module), attribute)
+    if not (isinstance(value, type) and (is_dataclass(value) or issubclass(value, tuple))):
         raise ValueError(f"{name} does not belong there")
-    return found
+    return value

@@ -1,6 +1,6 @@
 """Files and folders that are needed for a while, and go even if the process that made them was killed.
 
-Each is locked (`flock`) as long as its process lives.  One that nobody locks is dead: whoever next wants one of the
+Each is locked (`flock`) as long as its process lives.  One without a lock is dead: whoever next wants one of the
 same name, but for the letters in its middle, removes it.  Where a file system has no locks, nothing is removed.
 """
 
@@ -97,7 +97,7 @@ def _still_ours(handle: int, path: str) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError:
-        # No locks here, so nobody removes anything.
+        # No locks here, so no process removes anything.
         return True
     return _is(handle, path)
 

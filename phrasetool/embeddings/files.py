@@ -20,7 +20,7 @@ from phrasetool.text_splitting import split_words
 from phrasetool.vocabulary import UNKNOWN_WORD
 
 _FASTTEXT_MAGIC = struct.pack("<i", 793712314)
-# What tells the form of a file.
+# Bytes that determine the form of a file.
 _HEAD_BYTES = 1 << 16
 
 
@@ -47,8 +47,8 @@ def load_vectors(
     fastText binary files give every word a vector, from its character n-grams.
 
     Args:
-        path: the file; its form is told by its content.
-        words: which vectors are wanted.
+        path: the file; its content determines its form.
+        words: words whose vectors are loaded.
         dimension: what the vectors must have; None for any.
         opened: opens the file, and unpacks it if need be; what it gives can be peeked at.  It is called once.
 
@@ -59,10 +59,10 @@ def load_vectors(
         DataError: the file cannot be read, is damaged, has another dimension, or has a vector of none of the words; or
             a vector has a number that is not finite.
     """
-    wanted = {*words, *(word.lower() for word in words)}
+    forms = {*words, *(word.lower() for word in words)}
     with opened(path) as file:
         try:
-            vectors, size = _load(path, file, wanted)
+            vectors, size = _load(path, file, forms)
         except OSError as error:
             raise DataError(path, f"cannot read word vectors: {error}") from error
     for word, vector in vectors.items():

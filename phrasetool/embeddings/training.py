@@ -28,7 +28,7 @@ def train_word2vec(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
         seed: of gensim's random numbers.
 
     Returns:
-        word -> float32 of shape (n,); empty if there is no word.
+        word -> float32 of shape (n,); empty for a text without words.
     """
     from gensim.models import Word2Vec
 
@@ -63,7 +63,7 @@ def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
         seed: of gensim's random numbers.
 
     Returns:
-        word -> float32 of shape (d,); empty if there is no word.
+        word -> float32 of shape (d,); empty for a text without words.
     """
     from gensim.models import FastText
 
@@ -82,7 +82,7 @@ def train_fasttext(sentences: Iterable[list[bytes]], dimension: int, seed: int) 
 
 
 def _name(word: bytes) -> str:
-    """What gensim calls a word: its text; a byte that is not UTF-8 is a character for private use."""
+    """Return the name of a word in gensim: its text; a byte that is not UTF-8 becomes a private-use character."""
     text = word.decode("utf-8", "surrogateescape")
     return "".join(chr(_PRIVATE + ord(c) - 0xDC00) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in text)
 

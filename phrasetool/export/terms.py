@@ -51,7 +51,7 @@ def ranked(pairs: Iterable[TermPair]) -> list[TermPair]:
 
 
 def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
-    """The best pairs: at most so many of a source or a target, and none that only adds or lacks words.
+    """Return the best pairs: at most `most` of a source or a target, and none that only adds or lacks words.
 
     A pair that has one side in common with a better one, and whose other side contains the other side of that, or is
     contained in it, is one that was cut at a wrong place.
@@ -62,7 +62,7 @@ def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
     """
     by_source: defaultdict[str, list[str]] = defaultdict(list)
     by_target: defaultdict[str, list[str]] = defaultdict(list)
-    found = []
+    best = []
     for pair in ranked(pairs):
         targets, sources = by_source[pair.source], by_target[pair.target]
         if len(targets) >= most or len(sources) >= most:
@@ -72,8 +72,8 @@ def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
             continue
         targets.append(pair.target)
         sources.append(pair.source)
-        found.append(pair)
-    return found
+        best.append(pair)
+    return best
 
 
 def _nested(one: str, other: str) -> bool:

@@ -1,6 +1,6 @@
-"""Files that say what the units of another system are: vocabularies and segmenters.
+"""Files that define the units of another system: vocabularies and segmenters.
 
-What a file is, is seen from its bytes:
+The bytes of a file determine its kind:
 
 * a SentencePiece model;
 * a `tokenizer.json` of the library tokenizers;
@@ -28,7 +28,7 @@ _LARGEST = 1 << 30
 
 @dataclass(frozen=True)
 class UnitVocabulary:
-    """What a file says.
+    """Contents of a file.
 
     Attributes:
         segmenter: makes units of words.
@@ -82,15 +82,15 @@ def _sentencepiece(path: str, data: bytes) -> UnitVocabulary:
 
 def _json(path: str, text: str) -> UnitVocabulary:
     try:
-        found = json.loads(text)
+        numbers = json.loads(text)
     except ValueError as error:
         raise DataError(path, f"is no JSON: {error}") from error
-    if isinstance(found, dict) and "model" in found:
+    if isinstance(numbers, dict) and "model" in numbers:
         return _tokenizer(path, text)
-    if isinstance(found, list) and all(isinstance(token, str) for token in found):
-        return _numbered(path, {token: number for number, token in enumerate(found)})
-    if isinstance(found, dict) and all(type(number) is int for number in found.values()):
-        return _numbered(path, found)
+    if isinstance(numbers, list) and all(isinstance(token, str) for token in numbers):
+        return _numbered(path, {token: number for number, token in enumerate(numbers)})
+    if isinstance(numbers, dict) and all(type(number) is int for number in numbers.values()):
+        return _numbered(path, numbers)
     raise DataError(path, "expected a list of tokens, numbers by token, or a tokenizer.json")
 
 

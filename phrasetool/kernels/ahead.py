@@ -1,9 +1,10 @@
 """Kernels that were compiled ahead of time, and numba for the others.
 
 A library is one extension module a package (`_kernels.*.so`, made by `building` with numba's compiler for this) and a
-manifest beside it (`_kernels.json`): which kernels it holds for which types of arguments, what the processor must know,
-and checksums of the sources.  A kernel looks at its arguments, calls the library where they match, and else has numba
-compile it as it always would.  Importing numba and loading its cached code is most of what a short command takes.
+manifest next to it (`_kernels.json`): which kernels it holds for which types of arguments, the features that the
+processor must have, and checksums of the sources.  A kernel looks at its arguments, calls the library where they match,
+and else has numba compile it as it always would.  Importing numba and loading its cached code is most of what a short
+command takes.
 
 The types of arguments are written as codes: `int64`, `float32`, `bool`, `none`; arrays as item type, dimensions, layout
 as numba's (C, F, A) and whether they are read only or writable (`uint8:1Cr`, `float32:2Cw`), where records stand as
@@ -33,7 +34,7 @@ from phrasetool.kernels.processors import missing_features
 
 MANIFEST = "_kernels.json"
 EXTENSION = "_kernels" + importlib.machinery.EXTENSION_SUFFIXES[0]
-# What to use: "numba" never looks for a library, "ahead" fails where one does not hold what is called.
+# Which kernels to use: "numba" never looks for a library, "ahead" fails where a library lacks a kernel that is called.
 MODE = "PHRASETOOL_KERNELS"
 # A file to which every kernel that is called from Python writes the types of its arguments, for `building`.
 RECORD = "PHRASETOOL_RECORD_KERNELS"
@@ -57,14 +58,14 @@ class Library:
         self._sources: dict[str, int] = manifest["sources"]
         self.valid = True
 
-    def check(self, module: str, found: int | None) -> None:
+    def check(self, module: str, checksum_now: int | None) -> None:
         """Use nothing of the library when the source of a module is not the one it was compiled from.
 
         Args:
             module: its name, of this package or of another, whose kernels may be compiled into those of this one.
-            found: the checksum of its source, if that could be read.
+            checksum_now: the checksum of its source, if that could be read.
         """
-        if found is not None and self._sources.get(module) not in (None, found):
+        if checksum_now is not None and self._sources.get(module) not in (None, checksum_now):
             self.valid = False
 
 
@@ -109,16 +110,16 @@ class Kernel:
 
     def _find(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         name = f"{self.py_func.__module__}:{self.py_func.__qualname__}"
-        given = [code_of(argument) for argument in arguments]
+        codes = [code_of(argument) for argument in arguments]
         if RECORD in os.environ:
-            _record(f"{name} {' '.join(given)}\n")
+            _record(f"{name} {' '.join(codes)}\n")
         if self._library.valid:
             for symbol, expected in self._library.kernels.get(name, ()):
-                if len(expected) == len(given) and all(map(accepts, expected, given)):
-                    found: Callable[..., Any] = getattr(self._library.module, symbol)
-                    return found
+                if len(expected) == len(codes) and all(map(accepts, expected, codes)):
+                    function: Callable[..., Any] = getattr(self._library.module, symbol)
+                    return function
         if os.environ.get(MODE) == "ahead":
-            raise RuntimeError(f"not compiled ahead of time: {name} {' '.join(given)}")
+            raise RuntimeError(f"not compiled ahead of time: {name} {' '.join(codes)}")
         compiled: Callable[..., Any] = self.dispatcher
         return compiled
 
@@ -128,7 +129,7 @@ def _kernel_named(module: str, name: str) -> Any:
 
 
 def _kind(argument: Any) -> Any:
-    """What tells the types of arguments apart, in a form that is quick to get."""
+    """Return a key that differs where types of arguments differ, and that is quick to get."""
     if type(argument) is np.ndarray:
         return argument.dtype, argument.ndim, argument.flags.num & _LAYOUT_FLAGS
     if isinstance(argument, tuple):
@@ -260,7 +261,7 @@ def folders(package: str) -> list[Path]:
 
 
 def compile_by_numba(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What numba makes of a function, compiled when it is first called with each type of arguments."""
+    """Return a function that numba compiles when it is first called with each type of arguments."""
     numba = _numba()
     if options.get("cache"):
         from phrasetool.kernels.cache import with_checked_cache

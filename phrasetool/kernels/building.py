@@ -1,8 +1,8 @@
 """Compiles the kernels of a package ahead of time, into the library that `ahead` finds.
 
-What is compiled for which types of arguments stands in the package's `kernel_signatures.txt`, a kernel and the codes of
-its arguments a line, recorded from commands that ran.  Numba's ahead-of-time compiler (`numba.pycc`) writes the machine
-code; a C compiler builds numba's run-time helpers and links both.
+The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded from
+commands that ran.  Numba's ahead-of-time compiler (`numba.pycc`) writes the machine code; a C compiler builds numba's
+run-time helpers and links both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def numba_type(code: str) -> Any:
 
 @dataclass(frozen=True)
 class Built:
-    """What became of a package: how many kernels were compiled, and where they are."""
+    """Result for a package: how many kernels were compiled, and where they are."""
 
     kernels: int
     place: str

@@ -25,7 +25,7 @@ _CHECKSUM_BYTES = 4
 
 def with_checked_cache(dispatcher: Any) -> Any:
     """Let a compiled function keep its code in numba's cache folder, if there is one that can be written to."""
-    # Where numba is told not to compile, it is a plain function; without a folder, it is compiled for this process.
+    # Where numba is disabled, it is a plain function; without a folder, it is compiled for this process.
     with contextlib.suppress(RuntimeError):
         if hasattr(dispatcher, "enable_caching"):
             dispatcher._cache = CheckedCache(dispatcher.py_func)
@@ -46,7 +46,7 @@ class CheckedCache(caching.FunctionCache):  # type: ignore[misc]
         return super().load_overload(signature, target_context) if compiled_for() == this_processor() else None
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
-        """What compiled code is found by."""
+        """Return the key of compiled code."""
         return super()._index_key(signature, codegen), _contents(self._py_func)
 
     def save_overload(self, signature: Any, data: Any) -> None:
@@ -71,8 +71,8 @@ class CheckedFiles(caching.IndexDataCacheFile):  # type: ignore[misc]
             file.write(data + _checksum(data))
 
     def _load_index(self) -> dict[Any, str]:
-        found: dict[Any, str] = super()._load_index() if _is_whole(self._index_path) else {}
-        return found
+        index: dict[Any, str] = super()._load_index() if _is_whole(self._index_path) else {}
+        return index
 
     def _load_data(self, name: str) -> Any:
         if not _is_whole(self._data_path(name)):
@@ -104,7 +104,7 @@ def _contents(function: Any) -> int:
 
 
 def _as_constant(value: Any) -> str:
-    """What numba compiles of a global name that is no kernel."""
+    """Return a global name's value as numba compiles it, if the name is not a kernel."""
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}"
     if isinstance(value, np.ndarray):

@@ -36,9 +36,9 @@ class LstmWeights:
         return cls(inputs, recurrent, arrays[pattern.format("bias_ih")] + arrays[pattern.format("bias_hh")])
 
     def products(self, vectors: FloatArray) -> FloatArray:
-        """What N vectors bring to the gates, shape (N, 4 U); made once for a vector, however often it is read."""
-        found: FloatArray = vectors @ self.inputs + self.bias
-        return found
+        """Return the share of N vectors in the gates, shape (N, 4 U); computed once for each distinct vector."""
+        products: FloatArray = vectors @ self.inputs + self.bias
+        return products
 
 
 def lstm_states(
@@ -60,17 +60,17 @@ def lstm_states(
     order = np.argsort(-lengths, kind="stable")
     sizes = lengths[order]
     firsts = texts.offsets[:-1][order]
-    found = np.zeros((len(numbers), units), np.float32)
+    states = np.zeros((len(numbers), units), np.float32)
     state, cell = (np.zeros((len(order), units), np.float32) for _ in range(2))
     for time in range(int(sizes[0]) if len(sizes) else 0):
         active = int(np.searchsorted(-sizes, -time, "left"))
         places: Int64Array = firsts[:active] + (sizes[:active] - 1 - time if back else time)
         gates = products[numbers[places]] + state[:active] @ recurrent
         state, cell = lstm_step(gates, cell[:active])
-        found[places] = state
+        states[places] = state
         if cells is not None:
             cells[order[:active]] = cell
-    return found
+    return states
 
 
 def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -88,8 +88,10 @@ def lstm_step(gates: FloatArray, cell: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Threads of products beside those that work on blocks would only wait for each other; without threadpoolctl they
-    are there, and the bytes are the same.
+    """Return a context in which NumPy computes matrix products on one thread.
+
+    More threads than those that work on blocks would only wait for each other.  Without threadpoolctl they are used
+    anyway, and the bytes are the same.
     """
     try:
         from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""What kernels are compiled for: processors whose vector registers hold sixteen floats, eight, or fewer."""
+"""Processors that kernels are compiled for: those whose vector registers hold sixteen floats, eight, or fewer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Processor(NamedTuple):
     vectors: int
 
 
-# What every x86 server since 2013 has, what those since 2017 may have, and what there is in any case.
+# Features of every x86 server since 2013, those that servers since 2017 may have, and no features.
 AVX2 = Processor("x86-64-v3", ("AVX2", "FMA3", "F16C"), 8, 4, 2)
 AVX512 = Processor("x86-64-v4", ("AVX512F", "AVX512CD", "AVX512VL", "AVX512BW", "AVX512DQ"), 16, 8, 2)
 ANY = Processor("", (), 4, 4, 4)
@@ -45,12 +45,12 @@ def this_processor() -> Processor:
 
 
 def common_processor() -> Processor:
-    """What other machines of its family have, too."""
+    """Return the processor whose features other machines of its family have, too."""
     return ANY if missing_features(AVX2.features) else AVX2
 
 
 def compiled_for() -> Processor:
-    """What a kernel is compiled for that is compiled now: this machine, unless something else is wanted."""
+    """Return the processor that kernels are compiled for: this machine, unless `compiling_for` names another one."""
     return _wanted[-1] if _wanted else this_processor()
 
 

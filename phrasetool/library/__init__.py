@@ -1,1 +1,1 @@
-"""What people import, as far as it needs no table: models and measures.  See `phrasetool`."""
+"""Public classes and functions that need no table: models and measures.  `phrasetool` names them."""

@@ -252,8 +252,8 @@ class Translator(LibraryModel["TranslatorModel"]):
         rows = texts.lengths.nonzero()[0]
         sources = in_vocabulary(texts, words, self.model.source_vocabulary).select(rows)
         translations = [""] * len(texts)
-        found = translate(self.model.network, sources, self.model.temperature, beam, threads=threads)
-        for row, translation in zip(rows.tolist(), found, strict=True):
+        outputs = translate(self.model.network, sources, self.model.temperature, beam, threads=threads)
+        for row, translation in zip(rows.tolist(), outputs, strict=True):
             source = [words[number] for number in texts[row].tolist()]
             line = b" ".join(replace_unknown_words(translation, self.model.target_vocabulary.words, source, {}))
             translations[row] = line.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Whether a model fits pairs: how many of their words it knows, and whether it tells them from pairs made at random."""
+"""Compatibility of a model with pairs: the share of words it knows, and whether it ranks them above random pairs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Comparison: TypeAlias = Callable[[Phrases, Phrases], Callable[[Int64Array, Int64
 
 @dataclass(frozen=True)
 class ModelFit:
-    """What a sample of pairs says.
+    """Compatibility measured on a sample of pairs.
 
     Attributes:
         pairs: of the sample.
@@ -82,7 +82,7 @@ class ModelFit:
 
     @property
     def known_words(self) -> str:
-        """What is known, in words."""
+        """Return the shares of known words as a phrase for messages."""
         return f"knows {self.source_known:.1%} of the source's words and {self.target_known:.1%} of the target's"
 
     @property
@@ -108,7 +108,7 @@ def measure_fit(
     """Measure on N pairs.
 
     Args:
-        compare: as the model does; None: it is not asked, and there is no AUC.
+        compare: similarities by the model; None: the AUC is not computed.
         phrases: sources and targets.
         vocabularies: what they are made of.
         texts: as they were written; without them, what is unknown counts as a word with letters.
@@ -141,8 +141,8 @@ def _with_letters(phrases: Phrases, vocabulary: Vocabulary) -> Mask:
     """Which words are known and have letters; bool, flat."""
     ids, places = np.unique(phrases.words, return_inverse=True)
     good = np.array([i != UNKNOWN and has_letter(vocabulary.words[i]) for i in ids.tolist()], np.bool_)
-    found: Mask = good[places] if len(ids) else np.zeros(0, np.bool_)
-    return found
+    with_letters: Mask = good[places] if len(ids) else np.zeros(0, np.bool_)
+    return with_letters
 
 
 def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, Vocabulary]) -> Mask:
@@ -158,9 +158,9 @@ def _sharing(phrases: tuple[Phrases, Phrases], vocabularies: tuple[Vocabulary, V
     size = len(numbers) + 1
     # By sorting, numpy would import its masked arrays first, 10 ms.
     both = np.isin(rows * size + words, (other_rows * size + others)[others >= 0], kind="table") & (words >= 0)
-    found = np.zeros(len(phrases[0]), np.bool_)
-    found[rows[both]] = True
-    return found
+    sharing = np.zeros(len(phrases[0]), np.bool_)
+    sharing[rows[both]] = True
+    return sharing
 
 
 def _count_words(texts: Sequence[bytes]) -> int:

@@ -190,8 +190,8 @@ def read_model_config(folder: Path) -> dict[str, Any]:
     if isinstance(config, dict) and "format_version" not in config and "model_type" in config:
         raise ModelError(f"{folder}: holds an encoder of transformers, no model", remedy="name the encoder")
     if not isinstance(config, dict) or config.get("format_version") != FORMAT_VERSION:
-        found = config.get("format_version") if isinstance(config, dict) else None
-        raise ModelError(f"{path}: format version {found!r}, but this phrasetool reads version {FORMAT_VERSION}")
+        version = config.get("format_version") if isinstance(config, dict) else None
+        raise ModelError(f"{path}: format version {version!r}, but this phrasetool reads version {FORMAT_VERSION}")
     if not isinstance(config.get("training", {}), dict):
         raise ModelError(f"{path}: `training` is no object")
     names = saved_families()

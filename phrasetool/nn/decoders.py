@@ -14,15 +14,15 @@ from phrasetool.nn.layers import AttentionBlock, joined_groups, split_groups
 
 @dataclass
 class DecoderState:
-    """What a decoder keeps of the words written so far, for B texts.
+    """State of a decoder after the words written so far, for B texts.
 
     Attributes:
-        done: steps done.
+        steps: number of steps so far.
         first, second: keys and values of self-attention, shape (B, h, steps at most, m / h); or output and cell of an
             LSTM, shape (B, m).
     """
 
-    done: int
+    steps: int
     first: Tensor
     second: Tensor
 
@@ -50,20 +50,22 @@ class AttentionDecoder(AttentionBlock):
     """Masked self-attention and feed-forward (Eq. 15-18); takes `AttentionBlock`'s arguments."""
 
     def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """See `Decoder`; there is no start state."""
+        """Return the hidden states of all steps; the start state is not used."""
         return self(inputs, groups)  # type: ignore[no-any-return]
 
     def begin(self, start: Tensor, steps: int) -> DecoderState:
-        """See `Decoder`."""
+        """Return the state before the first step."""
         hidden, heads = len(self.widen.T), self.attention.heads
         empty = start.new_empty(2, len(start), heads, steps, hidden // heads)
         return DecoderState(0, empty[0], empty[1])
 
     def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
         """See `Decoder`; keys and values of earlier words are not computed again."""
-        query, state.first[:, :, state.done], state.second[:, :, state.done] = self.attention.project(inputs).unbind(1)
-        state.done += 1
-        keys, values = state.first[:, :, : state.done], state.second[:, :, : state.done]
+        query, state.first[:, :, state.steps], state.second[:, :, state.steps] = self.attention.project(inputs).unbind(
+            1
+        )
+        state.steps += 1
+        keys, values = state.first[:, :, : state.steps], state.second[:, :, : state.steps]
         attended = functional.scaled_dot_product_attention(query[:, :, None], keys, values)
         return self.after_attention(attended.flatten(1))
 
@@ -80,22 +82,22 @@ class LstmDecoder(nn.LSTM):
         super().__init__(word_units, hidden, batch_first=True)
 
     def all_steps(self, inputs: Tensor, start: Tensor, groups: list[tuple[int, int]]) -> Tensor:
-        """See `Decoder`."""
+        """Return the hidden states of all steps."""
         starts = torch.split(start, [count for count, _ in groups])
         parts = zip(split_groups(inputs, groups), starts, strict=True)
         return joined_groups([self(part, _as_state(first))[0] for part, first in parts])
 
     def begin(self, start: Tensor, steps: int) -> DecoderState:
-        """See `Decoder`."""
+        """Return the state before the first step."""
         first, second = start.chunk(2, 1)
         return DecoderState(0, first, second)
 
     def step(self, state: DecoderState, inputs: Tensor) -> Tensor:
-        """See `Decoder`."""
+        """Return the hidden states of one step, and the next state."""
         now = _as_state(torch.cat([state.first, state.second], 1))
         hidden, (output, cell) = self(inputs[:, None], now)
         state.first, state.second = output[0], cell[0]
-        state.done += 1
+        state.steps += 1
         return hidden[:, 0]  # type: ignore[no-any-return]
 
 
@@ -122,7 +124,7 @@ class Gate(nn.Module):
         return functional.linear(pooled, self.pooled, self.bias)
 
     def opened(self, pooled: Tensor, from_pooled: Tensor, hidden: Tensor) -> Tensor:
-        """What of the pooled vectors comes through at one step, shape (B, m), or several, shape (B, L, m).
+        """Return the gated pooled vectors of one step, shape (B, m), or of several, shape (B, L, m).
 
         Args:
             pooled: shape (B, m).

@@ -39,7 +39,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """What to call a device: `cpu`, or that of a GPU with its model."""
+    """Return the name of a device: `cpu`, or that of a GPU with its model."""
     import torch
 
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
@@ -90,7 +90,7 @@ def has_instructions(precision: str, device: torch.device) -> bool:
         return True
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    # What oneDNN asks before it takes such products: AVX-512, or bfloat16 of ARM.
+    # oneDNN takes such products only with AVX-512, or with bfloat16 of ARM.
     there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
@@ -122,7 +122,7 @@ def products_in(precision: str, device: torch.device) -> contextlib.AbstractCont
     """
     import torch
 
-    found: contextlib.AbstractContextManager[None] = torch.autocast(
+    context: contextlib.AbstractContextManager[None] = torch.autocast(
         device.type, torch.bfloat16, enabled=precision == COARSE
     )
-    return found
+    return context

@@ -124,8 +124,8 @@ class SelfAttention(nn.Module):
         attended = []
         for part in split_groups(self.project(inputs), groups):
             queries, keys, values = part.permute(2, 0, 3, 1, 4)
-            found = functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
-            attended.append(found.transpose(1, 2).flatten(2))
+            values_of_group = functional.scaled_dot_product_attention(queries, keys, values, is_causal=self.causal)
+            attended.append(values_of_group.transpose(1, 2).flatten(2))
         return joined_groups(attended)
 
 

@@ -77,7 +77,7 @@ def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, tem
     Args:
         sources, targets: vectors of B pairs, shape (B, n).
         translations: which targets are translations of which sources, bool, shape (B, B), the diagonal among them;
-            those beside the diagonal are left out.
+            those off the diagonal are left out.
         temperature: cosines are divided by it.
     """
     cosines = functional.normalize(sources, dim=1) @ functional.normalize(targets, dim=1).T
@@ -161,7 +161,7 @@ def log_vmf_normaliser(kappa: Tensor, dimension: int) -> Tensor:
 
 
 class _LogNormaliser(torch.autograd.Function):
-    """The gradient is written out: it comes almost for free beside the value."""
+    """The gradient is written out: it comes almost for free with the value."""
 
     @staticmethod
     def forward(context: Any, kappa: Tensor, dimension: int) -> Tensor:  # type: ignore[override]

@@ -36,7 +36,7 @@ _ENCODED_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class PairScores:
-    """What is said of N pairs.
+    """Scores of N pairs.
 
     Attributes:
         scores: float32, shape (N,); NaN where a side has no word, or none that is known.
@@ -86,7 +86,7 @@ class ClassifierScorer:
         _ = model.classifier
 
     def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
-        """See `PairScorer`."""
+        """Return the probabilities of pairs of sentences."""
         (first, first_words), (second, second_words) = read_words(sources), read_words(targets)
         vectors = (
             self._model.encode_texts(first, first_words, "source"),
@@ -238,7 +238,7 @@ class PairModel(Protocol):
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """What was found in one folder, or in two.
+    """Encoder of one folder, or encoders of two.
 
     Attributes:
         name: what messages call it.
@@ -254,14 +254,14 @@ class PairEncoder:
 
 
 def find_pair_encoder(encoder: str, target_encoder: str | None = None) -> PairEncoder:
-    """Sentence encoders from elsewhere, see `find_text_encoder`.
+    """Find external sentence encoders, see `find_text_encoder`.
 
     Args:
         encoder: of both sides, or of the source.
         target_encoder: of the target, of the same space, if it is another.
 
     Raises:
-        ModelError: there is no encoder, or it is refused.
+        ModelError: no encoder, or it is refused.
     """
     source = find_text_encoder(encoder)
     target = find_text_encoder(target_encoder) if target_encoder else source
@@ -282,10 +282,10 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
     """
     from phrasetool.models.saved_model import load_saved_model
 
-    found: Any = load_saved_model(folder)
-    if not all(callable(getattr(found, name, None)) for name in ("encode", "classify")):
+    model: Any = load_saved_model(folder)
+    if not all(callable(getattr(model, name, None)) for name in ("encode", "classify")):
         raise ModelError(f"{folder}: no classifier of sentence pairs", remedy="train a classifier of sentence pairs")
-    return pair_encoder_of(found, os.fspath(folder))
+    return pair_encoder_of(model, os.fspath(folder))
 
 
 def pair_encoder_of(model: PairModel, name: str) -> PairEncoder:
@@ -310,11 +310,11 @@ class ModelEncoder:
         self.identity = f"pairs-{model.identity}"
 
     def encode(self, texts: list[str], side: Side) -> FloatArray:
-        """See `TextEncoder`."""
+        """Return search vectors of texts, float32."""
         return np.asarray(self._model.search_vectors(texts, side), np.float32)
 
     def over_long(self, texts: Sequence[str]) -> int:
-        """How many texts the classifier cuts, if it says so."""
+        """Number of texts that the classifier cuts, if it reports it."""
         count = getattr(self._model, "over_long", lambda some: 0)
         return sum(int(count(texts[first : first + BATCH])) for first in range(0, len(texts), BATCH))
 
@@ -326,7 +326,7 @@ class ModelEncoder:
 class ClassifiedPairs:
     """Pairs of rows of two texts, and how probable it is that they are parallel.
 
-    Each sentence is encoded once; the vectors are on disk, in a file without a name that goes with this object.
+    Each sentence is encoded once; the vectors are on disk, in a file without a name that exists as long as this object.
 
     Args:
         model: the classifier.
@@ -375,7 +375,7 @@ class ClassifiedPairs:
 
         Args:
             chosen: which pairs, M of them.
-            lengths: as if the sentences had so many words, shape (M,); None: as they are.
+            lengths: numbers of words that are assumed, shape (M,); None: the actual ones.
 
         Raises:
             ModelError: the model gives something else than probabilities.
@@ -385,15 +385,15 @@ class ClassifiedPairs:
             for first in range(0, len(chosen), BATCH):
                 part = slice(first, first + BATCH)
                 places = [self._places[side][chosen[part]] for side in range(2)]
-                found = np.asarray(
+                logits = np.asarray(
                     self._model.classify(
                         self._vectors[0][places[0]], known[0][part], self._vectors[1][places[1]], known[1][part]
                     ),
                     np.float64,
                 )
-                if found.shape != places[0].shape or not ((found >= 0) & (found <= 1)).all():
+                if logits.shape != places[0].shape or not ((logits >= 0) & (logits <= 1)).all():
                     raise ModelError("the classifier gave something else than a probability for each pair")
-                yield found
+                yield logits
 
 
 def without_length(pairs: ClassifiedPairs, chosen: Int64Array, draws: int = 16) -> DoubleArray:

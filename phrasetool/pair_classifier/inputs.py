@@ -23,13 +23,13 @@ from torch.nn import functional
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
-# What a word begins and ends with: no text holds these.
-_BEGIN, _END = "\x02", "\x03"
+# Marks of the beginning and the end of a word; no text holds these characters.
+WORD_BEGIN, WORD_END = "\x02", "\x03"
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """What is known of U distinct words.
+    """Vocabulary numbers and known parts of U distinct words.
 
     Attributes:
         ids: int64, shape (U,), their numbers in the vocabulary; 0 where it lacks one.
@@ -55,14 +55,14 @@ def word_parts(word: bytes, longest: int) -> list[bytes]:
         word: in UTF-8; other bytes count as characters.
         longest: characters of a part, a mark included.
     """
-    text = f"{_BEGIN}{word.decode('utf-8', 'surrogateescape')}{_END}"
-    found = {
+    text = f"{WORD_BEGIN}{word.decode('utf-8', 'surrogateescape')}{WORD_END}"
+    parts = {
         text[first : first + size]: None
         for size in range(1, longest + 1)
         for first in range(len(text) - size + 1)
-        if text[first : first + size] not in (_BEGIN, _END)
+        if text[first : first + size] not in (WORD_BEGIN, WORD_END)
     }
-    return [part.encode("utf-8", "surrogateescape") for part in found]
+    return [part.encode("utf-8", "surrogateescape") for part in parts]
 
 
 def known_parts(words: Iterable[bytes], longest: int, most: int) -> Vocabulary:
@@ -98,13 +98,13 @@ class LexiconMaker:
         self._parts.pop(UNKNOWN_WORD)
 
     def __call__(self, words: Sequence[bytes]) -> Lexicon:
-        """What is known of distinct words, unescaped."""
+        """Return the lexicon of distinct words, unescaped."""
         ids = np.fromiter((self._ids.get(word, UNKNOWN) for word in words), np.int64, len(words))
         if not self._longest:
             return Lexicon(ids, Phrases(np.zeros(len(words) + 1, np.int64), np.zeros(0, np.int32)))
         known = self._parts
-        found = [[known[part] for part in word_parts(word, self._longest) if part in known] for word in words]
-        return Lexicon(ids, Phrases.from_lists(found))
+        parts = [[known[part] for part in word_parts(word, self._longest) if part in known] for word in words]
+        return Lexicon(ids, Phrases.from_lists(parts))
 
 
 class WordInputs(nn.Module):
@@ -158,11 +158,11 @@ SOURCE, TARGET = 0, 1
 class TokenInputs(Protocol):
     """Reads sentences as vectors; a `torch.nn.Module`.
 
-    `lexicon` says what is known of distinct words, and is passed back with texts in numbers of these words.
+    `lexicon` describes distinct words, and is passed back with texts in numbers of these words.
     """
 
     def lexicon(self, side: int, words: Sequence[bytes]) -> Any:
-        """What is known of distinct words of one language, unescaped."""
+        """Return a description of distinct words of one language, unescaped."""
 
     def vectors(self, side: int, texts: Phrases, lexicon: Any) -> tuple[Tensor, Int64Array]:
         """The vectors of all texts, one after another, shape (T, w), and how many each has, at least 1, shape (N,)."""
@@ -171,7 +171,7 @@ class TokenInputs(Protocol):
         """These texts will be read again and again, with this lexicon: what takes time and never changes is kept."""
 
     def forget(self) -> None:
-        """What was kept is needed no more."""
+        """Release kept vectors, which are not needed any more."""
 
     def known(self, side: int, texts: Phrases, lexicon: Any) -> Mask:
         """In which texts something is known; bool, shape (N,)."""
@@ -180,7 +180,7 @@ class TokenInputs(Protocol):
         """Make what training draws from here on a matter of this seed alone."""
 
     def layers(self) -> list[nn.Parameter]:
-        """What learns of a network that was trained before, other than a table of vectors."""
+        """Layers of a pretrained network that are trained, apart from tables of vectors."""
 
 
 class WordSides(nn.Module):
@@ -210,7 +210,7 @@ class WordSides(nn.Module):
         self.source.hidden_share = self.target.hidden_share = hidden_share
 
     def lexicon(self, side: int, words: Sequence[bytes]) -> Lexicon:
-        """See `TokenInputs`."""
+        """Return the lexicon of distinct words of one language."""
         return self._makers[side](words)
 
     def vectors(self, side: int, texts: Phrases, lexicon: Lexicon) -> tuple[Tensor, Int64Array]:
@@ -225,12 +225,12 @@ class WordSides(nn.Module):
         """See `TokenInputs`."""
 
     def known(self, side: int, texts: Phrases, lexicon: Lexicon) -> Mask:
-        """See `TokenInputs`."""
+        """Return which texts have a known word, bool."""
         counts = prefix_sums(lexicon.known[texts.words])
         return np.asarray(counts[texts.offsets[1:]] > counts[texts.offsets[:-1]])
 
     def seed(self, seed: int) -> None:
-        """See `TokenInputs`."""
+        """Set the seeds of both languages."""
         self.source.generator = torch.Generator().manual_seed(seed)
         self.target.generator = torch.Generator().manual_seed(seed + 1)
 

@@ -93,16 +93,16 @@ def containment_negatives(
     Returns:
         The wrong targets, at most B, and the number of the pair of each.
     """
-    found, kept = [], []
+    negatives, kept = [], []
     for pair in pairs.tolist():
         for _ in range(_TRIES):
             made = _drawn(targets, pair, rng)
             if not known.has(pair, made):
-                found.append(made)
+                negatives.append(made)
                 kept.append(pair)
                 break
-    offsets = prefix_sums([len(words) for words in found])
-    words = np.concatenate([np.zeros(0, np.int32), *found])
+    offsets = prefix_sums([len(words) for words in negatives])
+    words = np.concatenate([np.zeros(0, np.int32), *negatives])
     return Phrases(offsets, words), np.array(kept, np.int64)
 
 
@@ -122,7 +122,7 @@ def batch_negatives(wrong: Mask, count: int, rng: np.random.Generator) -> tuple[
     """Draw wrong targets for each source, without repetition.
 
     Args:
-        wrong: which of T targets are no translation of which of B sources, shape (B, T).
+        wrong: which of T targets are not translations of which of B sources, shape (B, T).
         count: targets for each source; fewer where there are not so many.
         rng: draws.
 
@@ -170,7 +170,7 @@ class LabelledPairs:
 
 
 def random_pairs(texts: TextPairs, negatives: int, seed: int) -> LabelledPairs:
-    """Every pair, and for each source random targets of the others that are no translations of it.
+    """Every pair, and for each source random targets of the others that are not translations of it.
 
     Args:
         texts: true pairs.
@@ -218,7 +218,7 @@ def encoded_logits(
 
     Args:
         classifier: not in training.
-        pairs: any.
+        pairs: labelled pairs.
         sources: vectors of their sources, if they are known already.
     """
     texts = pairs.texts

@@ -34,7 +34,7 @@ SEARCH_VECTORS = "search.units"
 
 
 class PairClassifierModel(SavedModel):
-    """What is known of words, and the arrays of a classifier.
+    """Vocabularies and arrays of a classifier.
 
     Args:
         vocabularies: words of source and target, parts of words of source and target; empty with an encoder.
@@ -69,8 +69,8 @@ class PairClassifierModel(SavedModel):
         ):
             shape = (len(known), architecture.word_units)
             if arrays[f"inputs.{side}.{what}"].shape != shape:
-                found = arrays[f"inputs.{side}.{what}"].shape
-                raise ValueError(f"{what} of the {side} have shape {found}, expected {shape}")
+                shape_of_array = arrays[f"inputs.{side}.{what}"].shape
+                raise ValueError(f"{what} of the {side} have shape {shape_of_array}, expected {shape}")
         if (vectors := self.arrays.get(SEARCH_VECTORS)) is not None and not np.isfinite(vectors).all():
             raise ValueError("the vectors of units are not all finite")
         if not temperature > 0:
@@ -196,7 +196,7 @@ class PairClassifierModel(SavedModel):
         return int((sentence_lengths(sentences) > self.architecture.longest).sum())
 
     def description(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the entries of `config.json`."""
         return {
             "architecture": asdict(self.architecture),
             "temperature": self.temperature,
@@ -205,12 +205,12 @@ class PairClassifierModel(SavedModel):
         }
 
     def facts(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the facts that `inspect` shows."""
         shape = {**asdict(self.architecture), "temperature": self.temperature, "thresholds": self.thresholds}
         return {"architecture": shape, "numbers": sum(array.size for array in self.arrays.values())}
 
     def named_vocabularies(self) -> dict[str, Vocabulary]:
-        """See `SavedModel`."""
+        """Return the vocabularies, by the names of their files."""
         return dict(zip(SIDES, self.vocabularies, strict=False))
 
     @property
@@ -280,7 +280,7 @@ def fit_of_pairs(
     A model that reads pieces knows every word; then the AUC alone says something.
 
     Args:
-        model: any.
+        model: classifier of sentence pairs.
         sources, targets: N sentences or phrases each, words between spaces.
         swapped: measure how well it would fit if source and target were swapped.
         sentences: these are sentences, not phrases: a word on both sides does not make them alike.
@@ -300,8 +300,8 @@ def fit_of_pairs(
         vectors = [_encode(model, some, source, SIDES[0]), _encode(model, others, target, SIDES[1])]
 
         def fits(rows: Int64Array, numbers: Int64Array) -> FloatArray:
-            found = model.classify(vectors[0][rows], some.lengths[rows], vectors[1][numbers], others.lengths[numbers])
-            return found.astype(np.float32)
+            logits = model.classify(vectors[0][rows], some.lengths[rows], vectors[1][numbers], others.lengths[numbers])
+            return logits.astype(np.float32)
 
         return fits
 
@@ -313,7 +313,7 @@ def _vocabulary(words: Sequence[bytes]) -> Vocabulary:
 
 
 def _encode(model: PairClassifierModel, phrases: Phrases, vocabulary: Vocabulary, side: Side) -> FloatArray:
-    """The vectors of phrases in ids of a vocabulary; of its words those are looked up that are there."""
+    """The vectors of phrases in ids of a vocabulary; only the words that occur in them are looked up."""
     used, places = np.unique(phrases.words, return_inverse=True)
     words = [vocabulary.words[number] for number in used.tolist()]
     return model.encode_texts(Phrases(phrases.offsets, places.astype(np.int32)), words, side)

@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.layers import SeededDropout
-from phrasetool.pair_classifier.inputs import TokenInputs
+from phrasetool.pair_classifier.inputs import WORD_BEGIN, WORD_END, TokenInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, prefix_sums
 from phrasetool.unique_phrases import distinct_phrases
@@ -43,7 +43,7 @@ class LengthEmbedding(nn.Module):
     """Joins sentence vectors with vectors of their lengths.
 
     Args:
-        architecture: says how.
+        architecture: architecture of the classifier.
         rng: draws the initial vectors.
     """
 
@@ -59,8 +59,8 @@ class LengthEmbedding(nn.Module):
         """Sentence vectors (N, n) of one side (0 or 1) with their lengths in words, int64, shape (N,)."""
         if self.tables is None:
             return vectors
-        found = functional.embedding(lengths.clamp(max=LONGEST_LENGTH), self.tables[min(side, len(self.tables) - 1)])
-        return vectors + found if self.way == "add" else torch.cat([vectors, found], 1)
+        embedded = functional.embedding(lengths.clamp(max=LONGEST_LENGTH), self.tables[min(side, len(self.tables) - 1)])
+        return vectors + embedded if self.way == "add" else torch.cat([vectors, embedded], 1)
 
 
 class SiameseNetwork(nn.Module):
@@ -197,7 +197,7 @@ class PairClassifier(nn.Module):
         texts = self.cut(texts)
         lexicon = self.inputs.lexicon(side, words)
         numbers, distinct = distinct_phrases(texts)
-        found = np.zeros((len(distinct), self.network.architecture.dimension), np.float32)
+        vectors = np.zeros((len(distinct), self.network.architecture.dimension), np.float32)
         order = _canonical(distinct, words)
         order = order[distinct.lengths[order] > 0]
         with one_torch_thread():
@@ -205,8 +205,8 @@ class PairClassifier(nn.Module):
                 rows = order[first : first + _SENTENCES]
                 batch = distinct.select(rows)
                 known = self.inputs.known(side, batch, lexicon)
-                found[rows] = self.encode(side, batch, lexicon).cpu().numpy() * known[:, None]
-        result: FloatArray = found[numbers]
+                vectors[rows] = self.encode(side, batch, lexicon).cpu().numpy() * known[:, None]
+        result: FloatArray = vectors[numbers]
         return result
 
     @torch.no_grad()
@@ -219,19 +219,19 @@ class PairClassifier(nn.Module):
             sources, targets: of `sentence_vectors`, float32, shape (N, n).
             source_lengths, target_lengths: words, int64, shape (N,).
         """
-        found = np.empty(len(sources))
+        logits = np.empty(len(sources))
         device = self.network.output.weight.device
         with one_torch_thread():
-            for first in range(0, len(found), _PAIRS):
+            for first in range(0, len(logits), _PAIRS):
                 part = slice(first, first + _PAIRS)
-                given = (torch.from_numpy(np.ascontiguousarray(array[part])).to(device)
+                arguments = (torch.from_numpy(np.ascontiguousarray(array[part])).to(device)
                          for array in (sources, source_lengths, targets, target_lengths))  # fmt: skip
-                found[part] = self.network.logits(*given).cpu().numpy()
-        found[~(sources.any(1) & targets.any(1))] = -np.inf
-        return found
+                logits[part] = self.network.logits(*arguments).cpu().numpy()
+        logits[~(sources.any(1) & targets.any(1))] = -np.inf
+        return logits
 
     def arrays(self) -> dict[str, FloatArray]:
-        """All parameters by name, but those of an encoder from elsewhere."""
+        """All parameters by name, but those of an external encoder."""
         return {
             name: value.detach().cpu().numpy().copy()
             for name, value in self.state_dict().items()
@@ -260,8 +260,6 @@ def _canonical(texts: Phrases, words: Sequence[bytes]) -> Int64Array:
 
 
 _UNIT_SIZES = (3, 4)
-# What a word begins and ends with: no text holds these.
-_WORD_BEGIN, _WORD_END = "\x02", "\x03"
 
 
 def word_units(word: bytes) -> list[bytes]:
@@ -271,12 +269,12 @@ def word_units(word: bytes) -> list[bytes]:
         word: unescaped, in UTF-8; other bytes count as characters.  Upper and lower case are alike.
     """
     plain = word.decode("utf-8", "surrogateescape").lower()
-    text = f"{_WORD_BEGIN}{plain}{_WORD_END}"
-    found = [f"w{plain}"]
-    found += [f"c{character}" for character in plain if unicodedata.east_asian_width(character) in "WF"]
+    text = f"{WORD_BEGIN}{plain}{WORD_END}"
+    units = [f"w{plain}"]
+    units += [f"c{character}" for character in plain if unicodedata.east_asian_width(character) in "WF"]
     for size in _UNIT_SIZES:
-        found += [f"g{text[first : first + size]}" for first in range(len(text) - size + 1)]
-    return [unit.encode("utf-8", "surrogateescape") for unit in found]
+        units += [f"g{text[first : first + size]}" for first in range(len(text) - size + 1)]
+    return [unit.encode("utf-8", "surrogateescape") for unit in units]
 
 
 def lexicon_units(words: Sequence[bytes], buckets: int) -> Phrases:

@@ -31,7 +31,7 @@ class CachedVectors:
     """Of the texts of one language.
 
     Texts of about one length are computed together, in groups that do not depend on when they are asked for: the last
-    bits of a vector depend on what is computed beside it, and an interrupted training goes on with the same bits.
+    bits of a vector depend on what is computed with it, and an interrupted training goes on with the same bits.
 
     Args:
         texts: that will be read again.
@@ -53,11 +53,11 @@ class CachedVectors:
     ) -> None:
         self.lexicon, self._read, self._together = lexicon, read, together
         distinct = distinct_phrases(texts)[1]
-        found = pieces(distinct)
-        order = np.argsort([len(ids) for ids, _ in found], kind="stable")
-        within = np.cumsum([len(found[text][1]) for text in order.tolist()]) <= most
+        texts_in_pieces = pieces(distinct)
+        order = np.argsort([len(ids) for ids, _ in texts_in_pieces], kind="stable")
+        within = np.cumsum([len(texts_in_pieces[text][1]) for text in order.tolist()]) <= most
         kept = order[within].tolist()
-        self._pieces = [found[text] for text in kept]
+        self._pieces = [texts_in_pieces[text] for text in kept]
         self._places = {distinct[text].tobytes(): place for place, text in enumerate(kept)}
         self._vectors: list[Tensor | None] = [None] * len(kept)
 
@@ -74,16 +74,16 @@ class CachedVectors:
         return self._vectors[place]
 
 
-# The tokenizer, and what says how it is used.
+# The tokenizer, and its settings.
 _FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json")
 # Texts that go through the encoder together: as many as fit the cache.
 _TOGETHER = 64
-# What the vectors of the texts of a language may take while a classifier is trained that does not change them.
+# Memory for the vectors of the texts of a language while a classifier is trained that does not change them.
 _KEPT_BYTES = 1 << 30
 
 
 def _writes_text(config: Any) -> bool:
-    """Whether a model is no encoder, by its configuration; of one like GPT that has only its type."""
+    """Whether a model is not an encoder, by its configuration; of one like GPT that has only its type."""
     from transformers.models.auto import modeling_auto
 
     kind = getattr(config, "model_type", "")
@@ -106,7 +106,7 @@ class PretrainedInputs(nn.Module):
         width: w, size of a vector.
 
     Raises:
-        ModelError: the folder holds no encoder with its tokenizer, or it is refused; it says why.
+        ModelError: the folder holds no encoder with its tokenizer, or it is refused.
     """
 
     def __init__(self, folder: Path, layer: str, tuned: bool, precision: str = "float32") -> None:
@@ -169,17 +169,17 @@ class PretrainedInputs(nn.Module):
             )
 
     def forget(self) -> None:
-        """See `TokenInputs`."""
+        """Release the kept vectors."""
         self._kept.clear()
 
     def _with_kept(self, side: int, texts: Phrases, lexicon: list[str]) -> tuple[Tensor, Int64Array]:
-        found = [self._kept[side].of(text) for text in texts]
-        if missing := [place for place, vectors in enumerate(found) if vectors is None]:
+        vectors_of_texts = [self._kept[side].of(text) for text in texts]
+        if missing := [place for place, vectors in enumerate(vectors_of_texts) if vectors is None]:
             fresh = texts.select(np.array(missing))
             vectors, counts = self._vectors(self._all_pieces(fresh, lexicon))
             for place, one in zip(missing, torch.split(vectors, counts.tolist()), strict=True):
-                found[place] = one
-        there = [vectors for vectors in found if vectors is not None]
+                vectors_of_texts[place] = one
+        there = [vectors for vectors in vectors_of_texts if vectors is not None]
         return torch.cat(there), np.array([len(vectors) for vectors in there], np.int64)
 
     def _vectors(self, pieces: list[Pieces]) -> tuple[Tensor, Int64Array]:
@@ -195,8 +195,8 @@ class PretrainedInputs(nn.Module):
 
     def known(self, side: int, texts: Phrases, lexicon: list[str]) -> Mask:
         """See `TokenInputs`: where a piece is none that stands for unknown text."""
-        found = self._all_pieces(texts, lexicon)
-        return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in found], np.bool_)
+        pieces_of_texts = self._all_pieces(texts, lexicon)
+        return np.array([any(ids[i] != self._unknown for i in kept) for ids, kept in pieces_of_texts], np.bool_)
 
     def seed(self, seed: int) -> None:
         """See `TokenInputs`: nothing is drawn."""
@@ -213,7 +213,7 @@ class PretrainedInputs(nn.Module):
 
     @property
     def tokenizer_text(self) -> bytes:
-        """What tells its tokenizer from others."""
+        """Contents of the tokenizer's file, which identify the tokenizer."""
         return self._files[TOKENIZER]
 
     def _all_pieces(self, texts: Phrases, lexicon: list[str]) -> list[Pieces]:
@@ -232,12 +232,12 @@ class PretrainedInputs(nn.Module):
         """Vectors of all pieces that stand for text; texts of about one length go through the encoder together."""
         order = np.argsort([len(ids) for ids, _ in pieces], kind="stable")
         groups = [order[i : i + _TOGETHER] for i in range(0, len(order), _TOGETHER)]
-        found = torch.cat([self._read([pieces[text] for text in group.tolist()], device) for group in groups])
-        # Where the vectors of each text begin among those found.
+        vectors = torch.cat([self._read([pieces[text] for text in group.tolist()], device) for group in groups])
+        # Where the vectors of each text begin among these.
         starts = np.empty(len(counts), np.int64)
         starts[order] = np.cumsum(counts[order]) - counts[order]
         rows = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        return found.index_select(0, torch.from_numpy(rows).to(device))
+        return vectors.index_select(0, torch.from_numpy(rows).to(device))
 
     def _read(self, pieces: Sequence[Pieces], device: torch.device) -> Tensor:
         """Vectors of the pieces of some texts, one text after another."""
@@ -247,10 +247,10 @@ class PretrainedInputs(nn.Module):
         for row, (ids, kept) in enumerate(pieces):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
             places.append(row * width + np.array(kept, np.int64))
-        given = (torch.from_numpy(array).to(device) for array in (words, mask))
+        tensors = (torch.from_numpy(array).to(device) for array in (words, mask))
         precision = self._precision if torch.is_grad_enabled() else FINE
         with products_in(precision, device):
-            hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), given, strict=True)))[0]
+            hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), tensors, strict=True)))[0]
         hidden = hidden.float()
         rows = torch.from_numpy(np.concatenate(places)).to(device)
         return hidden.reshape(-1, hidden.shape[-1]).index_select(0, rows)

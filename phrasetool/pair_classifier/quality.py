@@ -46,9 +46,9 @@ def quality_at(probabilities: DoubleArray, parallel: Mask, threshold: float) -> 
         parallel: which of them are, shape (N,), one at least.
         threshold: probability from which on a pair is called parallel.
     """
-    said = probabilities >= threshold
-    right = int((said & parallel).sum())
-    precision, recall = right / max(int(said.sum()), 1), right / int(parallel.sum())
+    predicted = probabilities >= threshold
+    right = int((predicted & parallel).sum())
+    precision, recall = right / max(int(predicted.sum()), 1), right / int(parallel.sum())
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     return PairQuality(precision, recall, f1, float(threshold))
 
@@ -61,7 +61,7 @@ def best_quality(probabilities: DoubleArray, parallel: Mask) -> PairQuality:
     order = np.argsort(-probabilities, kind="stable")
     ranked, right = probabilities[order], np.cumsum(parallel[order])
     f1 = 2 * right / (np.arange(1, len(order) + 1) + int(parallel.sum()))
-    # Pairs of one probability are told from each other by no threshold.
+    # No threshold separates pairs of one probability.
     f1[:-1][ranked[:-1] == ranked[1:]] = -1
     last = int(np.argmax(f1))
     threshold = ranked[last] if last + 1 == len(ranked) else (ranked[last] + ranked[last + 1]) / 2
@@ -77,13 +77,13 @@ def calibration_error(probabilities: DoubleArray, parallel: Mask) -> float:
     share of parallel pairs, weighted with its size.
     """
     bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
-    said = np.bincount(bins, probabilities, _BINS)
-    so = np.bincount(bins, parallel, _BINS)
-    return float(np.abs(said - so).sum() / len(probabilities))
+    predicted = np.bincount(bins, probabilities, _BINS)
+    actual = np.bincount(bins, parallel, _BINS)
+    return float(np.abs(predicted - actual).sum() / len(probabilities))
 
 
 def calibrated_temperature(logits: DoubleArray, parallel: Mask) -> float:
-    """What logits are divided by for the highest likelihood of what is so, from 0.05 to 20.
+    """Return the divisor of logits with the highest likelihood of the labels, from 0.05 to 20.
 
     Guo et al. (2017), "On Calibration of Modern Neural Networks".
 
@@ -108,7 +108,7 @@ _ROWS = 512
 
 @dataclass(frozen=True)
 class ClassifierMeasures:
-    """What a classifier is worth on N held-out pairs.
+    """Measures of a classifier on N held-out pairs.
 
     Attributes:
         pairs: N.
@@ -137,7 +137,7 @@ def measure_pair_classifier(
     """Measure a classifier.
 
     Args:
-        model: any.
+        model: classifier to measure.
         texts: true pairs, two different ones at least.
         seed: of the wrong ones.
         wrong: makes wrong targets by containment.
@@ -150,7 +150,7 @@ def measure_pair_classifier(
         raise ValueError("no target is wrong for any source: there is nothing to tell apart")
     contained = contained_pairs(texts, seed, wrong)
     logits, sources = encoded_logits(model.classifier, random)
-    found = probabilities_of(logits, model.temperature)
+    probabilities = probabilities_of(logits, model.temperature)
     within = probabilities_of(encoded_logits(model.classifier, contained, sources)[0], model.temperature)
     half, best = model.thresholds["half"], model.thresholds["best"]
     if model.search:
@@ -159,9 +159,10 @@ def measure_pair_classifier(
     else:
         targets = model.classifier.sentence_vectors(TARGET, texts.targets, texts.target_words)
     return ClassifierMeasures(
-        len(texts), quality_at(found, random.parallel, half), quality_at(found, random.parallel, best),
+        len(texts), quality_at(probabilities, random.parallel, half), quality_at(probabilities, random.parallel, best),
         quality_at(within, contained.parallel, half), quality_at(within, contained.parallel, best),
-        area_under_curve(found[random.parallel], found[~random.parallel]), calibration_error(found, random.parallel),
+        area_under_curve(probabilities[random.parallel], probabilities[~random.parallel]),
+        calibration_error(probabilities, random.parallel),
         _accuracy(sources, targets, KnownTranslations(texts.sources, texts.targets)),
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ class PairClassifierArchitecture:
     """Which classifier, and its dimensions.
 
     Attributes:
-        inputs: `words` that have vectors of their own, or `folder`, the pieces of an encoder from elsewhere.
+        inputs: `words` that have vectors of their own, or `folder`, the pieces of an external encoder.
         layer: one of `LAYERS`; says nothing of words.
         tuned: the folder's vectors learn, too.
         characters: words are read by their parts of up to so many characters, too; 0: not.
@@ -34,8 +34,8 @@ class PairClassifierArchitecture:
         word_units: w, size of a word's or a piece's vector.
         units: of a state, a direction.
         hidden: units of the fully connected layer.
-        length: how the length is joined with the sentence vector: `none`; `concat`, beside it, from a table a
-            language; `shared`, beside it, from one table; `add`, a vector of its size, from a table a language.
+        length: how the length is joined with the sentence vector: `none`; `concat`, next to it, from a table a
+            language; `shared`, next to it, from one table; `add`, a vector of its size, from a table a language.
         length_units: size of a length's vector; of `add` it is that of the sentence vector.
         longest: words that are read; the rest of a longer sentence is not seen.
 
@@ -86,7 +86,7 @@ PRESETS: dict[str, dict[str, int]] = {
 
 
 WORDS, WORD2VEC, FOLDER = "words", "word2vec", "hf:"
-# What the paper's preset wants otherwise: nothing that the paper does not have, the in-batch loss and parts of words
+# Values of the paper's preset that differ: nothing that the paper does not have, the in-batch loss and parts of words
 # among it.
 _PRESET_WISHES: dict[str, dict[str, Any]] = {
     "paper": {
@@ -128,7 +128,7 @@ class PairClassifierSettings(DeclaredSettings):
         epochs: passes over the pairs; the one with the best F1 on the development set is kept (15).
         clip: the gradient's norm is cut to this (5).
         min_count: words seen less often are read as unknown.
-        vocabulary_size: of the others, so many of the most frequent are kept; 0 for all.
+        vocabulary_size: number of the most frequent other words that are kept; 0 for all.
         max_length: pairs with more words on a side are left out; what is longer later is cut.
         seed: fixes everything.
 

@@ -56,7 +56,7 @@ _WORD_VECTOR_SCALE = 0.1
 
 @dataclass(frozen=True)
 class FreshClassifier:
-    """What training starts from.
+    """Untrained classifier and its vocabularies, from which training starts.
 
     Attributes:
         vocabularies: words of source and target, parts of words of source and target; none with an encoder.
@@ -79,7 +79,7 @@ def fresh_classifier(pairs: TextPairs, settings: PairClassifierSettings) -> Fres
         settings: how it is trained.
 
     Raises:
-        ModelError: the encoder's folder is refused; it says why.
+        ModelError: the encoder's folder is refused.
     """
     encoder: PretrainedInputs | None = None
     vocabularies: list[Vocabulary] = []
@@ -109,16 +109,16 @@ def _start(pairs: TextPairs, settings: PairClassifierSettings, vocabularies: lis
     """Vectors of words and parts to start from."""
     rng = np.random.default_rng([settings.seed, 5])
     units = settings.sizes["word_units"]
-    found = {}
+    arrays = {}
     names = [f"{side}.{what}" for what in ("words", "parts") for side in SIDES]
     for name, vocabulary in zip(names, vocabularies, strict=True):
-        found[name] = random_vectors(rng, len(vocabulary), units)
+        arrays[name] = random_vectors(rng, len(vocabulary), units)
     if settings.encoder == WORD2VEC:
         sides = (pairs.sources, pairs.source_words), (pairs.targets, pairs.target_words)
         for name, vocabulary, (texts, words) in zip(names, vocabularies, sides, strict=False):
             known = train_word2vec(([words[i] for i in text] for text in texts), units, settings.seed)
-            found[name] = initial_vectors(vocabulary, known, units, _WORD_VECTOR_SCALE, rng)
-    return found
+            arrays[name] = initial_vectors(vocabulary, known, units, _WORD_VECTOR_SCALE, rng)
+    return arrays
 
 
 def label_loss(logits: Tensor, parallel: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         pairs: what to learn from.
         development: decides which epoch is kept.
         classifier: fresh; it is trained.
-        settings: how.
+        settings: hyper-parameters of training.
         device: where; CPU by default.
     """
 
@@ -258,29 +258,29 @@ class PairClassifierTrainer(EpochTrainer[PairClassifierReport]):
         inputs = self.module.inputs
         first, counts = inputs.vectors(SOURCE, sources, self._lexicons[SOURCE])
         second, more = inputs.vectors(TARGET, targets, self._lexicons[TARGET])
-        found = self.module.network.encode(torch.cat([first, second]), np.concatenate([counts, more]))
-        return found[: len(sources)], found[len(sources) :]
+        vectors = self.module.network.encode(torch.cat([first, second]), np.concatenate([counts, more]))
+        return vectors[: len(sources)], vectors[len(sources) :]
 
     def _chosen(self, vectors: Tensor, lengths: Int64Array, rows: Int64Array) -> tuple[Tensor, Tensor]:
         device = vectors.device
         return vectors.index_select(0, torch.from_numpy(rows).to(device)), torch.from_numpy(lengths[rows]).to(device)
 
     def _report(self, loss: float) -> PairClassifierReport:
-        """What the classifier is worth after an epoch."""
+        """Return the measures of the classifier after an epoch."""
         self.module.eval()
         logits, sources = encoded_logits(self.module, self.random)
         logits = _numbers(logits)
-        found, parallel = probabilities_of(logits), self.random.parallel
-        half, best = quality_at(found, parallel, 0.5), best_quality(found, parallel)
+        probabilities, parallel = probabilities_of(logits), self.random.parallel
+        half, best = quality_at(probabilities, parallel, 0.5), best_quality(probabilities, parallel)
         contained = probabilities_of(_numbers(encoded_logits(self.module, self.contained, sources)[0]))
-        # What nothing is known of has probability 0, which is no loss to learn from.
+        # A pair without known words has probability 0, from which no loss is computed.
         finite = np.isfinite(logits)
         losses = np.logaddexp(0, np.where(parallel, -logits, logits)[finite])
         loss_there = float(losses.sum() / max(len(losses), 1))
         return PairClassifierReport(
             self.epoch, loss, loss_there, half.precision, half.recall, half.f1, best.f1, best.threshold,
-            quality_at(contained, self.contained.parallel, 0.5).f1, area_under_curve(found[parallel], found[~parallel]),
-            self.updates_done,
+            quality_at(contained, self.contained.parallel, 0.5).f1,
+            area_under_curve(probabilities[parallel], probabilities[~parallel]), self.updates_done,
         )  # fmt: skip
 
     def _goodness(self, report: Mapping[str, Any]) -> float:
@@ -298,7 +298,7 @@ def _numbers(logits: DoubleArray) -> DoubleArray:
     return np.nan_to_num(logits, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-# Numbers that units share by chance are few beside them.
+# Few units share a number by chance, compared with them.
 BUCKETS = 1 << 17
 # Pairs of a batch: the more others there are, the more there is to tell apart.
 _SEARCH_BATCH = 1024
@@ -393,7 +393,7 @@ def train_pair_classifier(
     Args:
         pairs: what to learn from; two different ones at least.
         development: decides which epoch is kept, the temperature and the threshold; two different pairs at least.
-        settings: how.
+        settings: hyper-parameters of training.
         run: where and how; examples are pairs, `PairClassifierSettings.passes` times all of them.
 
     Raises:

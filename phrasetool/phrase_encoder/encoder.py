@@ -179,7 +179,7 @@ class BatchedEncoder(ABC):
         dimension: n.
     """
 
-    # Positions of a batch at most, if it has more than one phrase; and those of a phrase beside its words.
+    # Positions of a batch at most, if it has more than one phrase; and those of a phrase in addition to its words.
     batch_positions: int
     more_positions: ClassVar[int] = 0
 
@@ -286,14 +286,14 @@ class DeviceEncoder:
         words = phrases.words
         if len(words) and not 0 <= int(words.min()) <= int(words.max()) < self._vocabulary_size:
             raise ValueError("a word id is outside the vocabulary")
-        found = np.zeros((2, len(phrases), self._dimension), np.float32)
+        vectors = np.zeros((2, len(phrases), self._dimension), np.float32)
         # Phrases of one length together, so that none waits for longer ones; those without words say nothing.
         order = np.argsort(phrases.lengths, kind="stable")
         order = order[phrases.lengths[order] > 0]
         for first in range(0, len(order), _BATCH):
             rows = order[first : first + _BATCH]
-            found[:, rows] = self._batch(phrases.select(rows), unit)
-        return found[0], found[1]
+            vectors[:, rows] = self._batch(phrases.select(rows), unit)
+        return vectors[0], vectors[1]
 
     def _batch(self, phrases: Phrases, unit: bool) -> FloatArray:
         import torch
@@ -310,7 +310,7 @@ class DeviceEncoder:
             return array
 
 
-# What users type -> `module:class` of an `EncoderKind`.
+# Name on the command line -> `module:class` of an `EncoderKind`.
 ENCODERS = {
     "rae": "phrasetool.phrase_encoder.kinds:Rae",
     "mean-max": "phrasetool.phrase_encoder.kinds:MeanMax",

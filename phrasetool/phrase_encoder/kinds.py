@@ -99,7 +99,7 @@ class MeanMax(EncoderKind):
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
-    # What learns are word vectors, spread out at first and fast.  Layers that learn are no better at this dimension,
+    # Only word vectors are trained, spread out at first and fast.  Layers that learn are no better at this dimension,
     # worse at telling similar phrases apart, and in co-training, where nothing parts phrases, make all of them alike.
     defaults: ClassVar[Mapping[str, Any]] = {
         "dimension": 512, "alpha": 0.0, "pretrain_iterations": 0, "learning_rate": 0.01, "optimizer": "adam",
@@ -235,7 +235,7 @@ class Mean(EncoderKind):
         Args:
             word_vectors: shape (V, n).
             dimension: n.
-            start: any.
+            start: vectors or parameters to start from.
             rng: not drawn from.
         """
         vectors = np.array(word_vectors, np.float32)

@@ -189,13 +189,13 @@ def most_informative(predicted: Tensor, positive: Tensor, pool: Tensor) -> Tenso
     Returns:
         shape (B, n); the first of several as close; zero where the pool holds nothing but the partner.
     """
-    wanted = predicted - positive
-    picked = pool[_closest(wanted, pool)]
+    differences = predicted - positive
+    picked = pool[_closest(differences, pool)]
     same = (picked * positive).sum(1) >= 1 - _SAME
     # Almost never: the partner is where predicted - positive points away from.
     if same.any():
         rows = same.nonzero().squeeze(1)
-        cosines = (wanted[rows] @ pool.T).masked_fill(positive[rows] @ pool.T >= 1 - _SAME, -float("inf"))
+        cosines = (differences[rows] @ pool.T).masked_fill(positive[rows] @ pool.T >= 1 - _SAME, -float("inf"))
         best, index = cosines.max(1)
         picked[rows] = pool[index] * best.isfinite()[:, None]
     return picked
@@ -213,7 +213,7 @@ def _closest(wanted: Tensor, pool: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _MarginLoss(CoTrainingObjective):
-    """What all four have.
+    """Base of the four margin losses.
 
     Attributes:
         margin: lambda.
@@ -279,7 +279,7 @@ class MostInformative(_OneNegative):
     """Margin loss against the most informative negative, as `--loss most-informative`.
 
     Attributes:
-        pool_size: phrases to choose from, drawn anew for every batch; 0 for all.
+        pool_size: phrases to choose from, drawn again for every batch; 0 for all.
 
     Raises:
         ValueError: an option is out of range.
@@ -311,7 +311,7 @@ class SynProjection(_OneNegative):
     def negative(self, predicted: Tensor, positive: Tensor, frozen: FrozenBatch) -> Tensor:
         """u_orth, the unit vector of p - (p.u) u; zero where p is along u."""
         rest = predicted - (predicted * positive).sum(1, keepdim=True) * positive
-        # What rounding leaves along u is large beside a small rest; a second projection takes it out.
+        # The rounding error along u is large compared with a small rest; a second projection removes it.
         rest = rest - (rest * positive).sum(1, keepdim=True) * positive
         return unit_vectors(rest)
 
@@ -371,7 +371,7 @@ class MaxMargin(CoTrainingObjective):
 
     @property
     def corrupts_by_frequency(self) -> bool:
-        """See `CoTrainingObjective`."""
+        """Whether replaced words are drawn by frequency."""
         return self.corruption == "frequency"
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
@@ -472,7 +472,7 @@ class VonMisesFisher(CoTrainingObjective):
         return losses
 
 
-# What users type -> `module:class` of an `Objective`.
+# Name on the command line -> `module:class` of an `Objective`.
 OBJECTIVES = {
     "in-batch": "phrasetool.phrase_encoder.losses:InBatch",
     "max-margin": "phrasetool.phrase_encoder.losses:MaxMargin",

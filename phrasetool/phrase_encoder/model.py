@@ -127,7 +127,7 @@ class BilingualModel(SavedModel):
         return self.kind.pack(self.source), self.kind.pack(self.target)
 
     def description(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the entries of `config.json`."""
         options = option_values(self.kind)
         return {
             "encoder": self.kind.name,
@@ -138,11 +138,11 @@ class BilingualModel(SavedModel):
         }
 
     def facts(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the facts that `inspect` shows."""
         return {"encoder": self.kind.name, "columns": list(self.columns)}
 
     def named_vocabularies(self) -> dict[str, Vocabulary]:
-        """See `SavedModel`."""
+        """Return the vocabularies, by the names of their files."""
         return {"source": self.source_vocabulary, "target": self.target_vocabulary}
 
     @property

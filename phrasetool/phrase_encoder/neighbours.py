@@ -63,12 +63,12 @@ class NearestPhrases:
     ) -> list[Neighbour]:
         similarities = self._vectors[side] @ vector
         vocabulary = self._model.target_vocabulary if side else self._model.source_vocabulary
-        found: list[Neighbour] = []
+        nearest: list[Neighbour] = []
         for i in np.argsort(-similarities, kind="stable")[: count + 1]:
             if leave_out is not None and np.array_equal(self._phrases[side][i], leave_out):
                 continue
-            found.append(Neighbour(vocabulary.phrase(self._phrases[side][i]), float(similarities[i])))
-        return found[:count]
+            nearest.append(Neighbour(vocabulary.phrase(self._phrases[side][i]), float(similarities[i])))
+        return nearest[:count]
 
 
 def _distinct_known(phrases: Phrases) -> Phrases:

@@ -27,7 +27,7 @@ PAIRS = "pairs"
 CALIBRATIONS = (PAIRS, "none")
 # Pairs per update in place of one where each update is a series of calls of torch.
 _TORCH_BATCH = 64
-# Settings that are no number or text.
+# Settings that are neither numbers nor texts.
 _COMPOSED = ("loss_options", "encoder_options")
 
 
@@ -140,15 +140,15 @@ class TrainingSettings(Options):
             ValueError: an unknown loss, encoder or setting; an option of another loss or encoder; a value out of range;
                 a combination that does not work.
         """
-        given = {name: value for name, value in changes.items() if value is not None}
-        frozen = bool(given.get("freeze_encoders", False))
+        changed = {name: value for name, value in changes.items() if value is not None}
+        frozen = bool(changed.get("freeze_encoders", False))
         chosen: dict[str, Any] = preset(loss, encoder, frozen)
         known = {f.name for f in fields(cls)} - {"loss", "encoder", *_COMPOSED}
         options = {
             "loss_options": declared_options(registered(OBJECTIVES, loss, "loss")),
             "encoder_options": declared_options(registered(ENCODERS, encoder, "encoder")),
         }
-        for name, value in given.items():
+        for name, value in changed.items():
             owners = [owner for owner, declared in options.items() if name in declared]
             if not owners and name not in known:
                 raise ValueError(_homeless(name, loss, encoder))
@@ -157,26 +157,26 @@ class TrainingSettings(Options):
             if name in known:
                 chosen[name] = value
         # The compiled updates know neither Adam nor weights of pairs.
-        compiled = given.get("optimizer") != "adam" and not chosen.get("count_exponent")
-        if not compiled and "batch_size" not in given:
+        compiled = changed.get("optimizer") != "adam" and not chosen.get("count_exponent")
+        if not compiled and "batch_size" not in changed:
             _enlarge_batches(chosen)
         return cls(loss=loss, encoder=encoder, **chosen)
 
     def with_batches_for(self, pairs: int) -> TrainingSettings:
-        """The same with a batch size for so many pairs, unless the loss or the encoder wants one of its own."""
-        wanted = "batch_size" in preset(self.loss, self.encoder)
-        return self if wanted else replace(self, batch_size=batch_size_for(pairs))
+        """Return the settings with a batch size for N pairs, unless the loss or the encoder has one of its own."""
+        has_batch_size = "batch_size" in preset(self.loss, self.encoder)
+        return self if has_batch_size else replace(self, batch_size=batch_size_for(pairs))
 
     def as_dict(self) -> dict[str, Any]:
         """For `config.json`: all in one table; an option whose name means something else, too, names its owner."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _COMPOSED}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _COMPOSED}
         for owner, options, others in (
             ("loss", self.loss_options, self.encoder_options),
             ("encoder", self.encoder_options, self.loss_options),
         ):
             for name, value in options.items():
-                found[f"{owner}_{name}" if name in found or name in others else name] = value
-        return found
+                values[f"{owner}_{name}" if name in values or name in others else name] = value
+        return values
 
 
 def preset(loss: str, encoder: str, frozen: bool = False) -> dict[str, Any]:
@@ -205,16 +205,16 @@ def _enlarge_batches(presets: dict[str, Any]) -> None:
 
 
 def _homeless(name: str, loss: str, encoder: str) -> str:
-    """What to say of a name that is no setting and no option of this loss and this encoder."""
+    """Return the message for a name that is neither a setting nor an option of this loss and this encoder."""
     owners, taken = [], []
     for what, plural, registry, chosen in (
         ("loss", "losses", OBJECTIVES, loss),
         ("encoder", "encoders", ENCODERS, encoder),
     ):
         options = {owner: declared_options(registered(registry, owner, what)) for owner in registry}
-        found = [owner for owner in registry if name in options[owner]]
-        if found:
-            owners.append(f"the {what if len(found) == 1 else plural} {', '.join(found)}")
+        owners_of_name = [owner for owner in registry if name in options[owner]]
+        if owners_of_name:
+            owners.append(f"the {what if len(owners_of_name) == 1 else plural} {', '.join(owners_of_name)}")
         taken.append(f"the {what} {chosen} takes {', '.join(options[chosen]) or 'no options'}")
     belongs = f"{name} belongs to {' and '.join(owners)}" if owners else f"unknown setting {name}"
     return f"{belongs}; {' and '.join(taken)}"

@@ -36,7 +36,7 @@ SIDES = ("source", "target")
 
 @dataclass(frozen=True)
 class Start:
-    """What one language starts from; of nothing given, word vectors trained on the phrases themselves.
+    """Start of one language; by default, word vectors trained on the phrases themselves.
 
     Attributes:
         sentences: makes monolingual text to train word vectors on: words as byte strings.
@@ -83,11 +83,11 @@ def start_parameters(
     def check(which: int, known: Collection[bytes]) -> None:
         if not starts[which].name:
             return
-        found = unfit(SIDES[which], written[which], written[1 - which], known)
-        if not found and not any(word in known or word.lower() in known for word in written[which][1][1:]):
-            found = f"knows no word of the {SIDES[which]}"
-        if found:
-            doubt(f"{starts[which].name}: {found}")
+        problem = unfit(SIDES[which], written[which], written[1 - which], known)
+        if not problem and not any(word in known or word.lower() in known for word in written[which][1][1:]):
+            problem = f"knows no word of the {SIDES[which]}"
+        if problem:
+            doubt(f"{starts[which].name}: {problem}")
 
     source, target = (_side(which, *texts[which], settings, starts[which], report, check) for which in range(2))
     return source, target
@@ -192,7 +192,7 @@ def with_known_words(
     Raises:
         DataError: a file of vectors cannot be read, has another dimension or values that are not finite, or knows no
             word of its side.
-        ValueError: vectors of one space are wanted, and none are given.
+        ValueError: vectors of one space are required, and none are given.
     """
     if not settings.kind.fixed_words:
         return pairs, starts
@@ -234,13 +234,13 @@ def check_one_space(model: BilingualModel, pairs: PhrasePairs, doubt: Doubt) -> 
 def _known(which: int, vocabulary: Vocabulary, settings: TrainingSettings, start: Start) -> Mapping[bytes, FloatArray]:
     assert start.vectors is not None
     dimension = settings.kind.word_dimension(settings.dimension)
-    found = load_vectors(start.vectors, vocabulary.words, dimension, start.opened)
-    for word, vector in found.items():
+    vectors = load_vectors(start.vectors, vocabulary.words, dimension, start.opened)
+    for word, vector in vectors.items():
         if not np.isfinite(vector).all():
             text = word.decode("utf-8", "replace")
             raise DataError(start.vectors, f"the vector of {text!r} holds values that are not finite")
     # A zero vector says nothing.
-    kept = {word: vector for word, vector in found.items() if vector.any()}
+    kept = {word: vector for word, vector in vectors.items() if vector.any()}
     if not any(word in kept or word.lower() in kept for word in vocabulary.words[1:]):
         raise DataError(start.vectors, f"knows no word of the {SIDES[which]}")
     return kept

@@ -68,9 +68,9 @@ class PhraseTrainer(Trainer[IterationReport]):
 
     Args:
         pairs: what to learn from.
-        settings: how.
+        settings: hyper-parameters of training.
         source, target: initial parameters.
-        device: where.
+        device: device that computes.
         held_out: pairs to measure accuracy and AUC on after every iteration.
 
     Attributes:
@@ -131,16 +131,16 @@ class PhraseTrainer(Trainer[IterationReport]):
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor needed to go on: parameters and optimiser state, on CPU."""
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         parameters = self.parameters()
         for which, (name, side) in enumerate(zip(_NAMES, self._sides, strict=True)):
             for key, array in parameters[which].arrays().items():
-                found[f"{name}.{key}"] = torch.from_numpy(array)
-            found.update(optimizer_tensors(side.optimizer, f"{name}.optimizer."))
+                tensors[f"{name}.{key}"] = torch.from_numpy(array)
+            tensors.update(optimizer_tensors(side.optimizer, f"{name}.optimizer."))
             if self._best is not None and not self._rose:
                 for key, array in self._best[which].arrays().items():
-                    found[f"{name}.best.{key}"] = torch.from_numpy(array)
-        return {name: value.cpu().contiguous() for name, value in found.items()}
+                    tensors[f"{name}.best.{key}"] = torch.from_numpy(array)
+        return {name: value.cpu().contiguous() for name, value in tensors.items()}
 
     def progress(self) -> dict[str, Any]:
         """Everything else needed to go on, as JSON values."""
@@ -203,7 +203,7 @@ class PhraseTrainer(Trainer[IterationReport]):
     # Iterations.
 
     def is_finished(self) -> bool:
-        """See `Trainer`."""
+        """Whether training has ended."""
         return self.finished
 
     def run_epoch(self, tick: Tick) -> IterationReport:
@@ -309,7 +309,7 @@ def train_model(
 
     Args:
         pairs: what to learn from.
-        settings: how.
+        settings: hyper-parameters of training.
         initial: makes the start parameters, source first; not called when resuming.
         run: where and how.
         doubt: told if there is nothing to train and what there is makes no sense.

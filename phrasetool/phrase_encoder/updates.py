@@ -67,7 +67,7 @@ class Side:
         vocabulary: what they are made of.
         settings: of training.
         parameters: initial values.
-        device: where.
+        device: device that computes.
 
     Attributes:
         phrases: the same phrases.
@@ -204,9 +204,9 @@ class Sides:
 
     Args:
         pairs: what to learn from.
-        settings: how.
+        settings: hyper-parameters of training.
         parameters: initial values of both.
-        device: where.
+        device: device that computes.
 
     Attributes:
         weights: float32, shape (N,), of the pairs, mean 1.
@@ -261,14 +261,14 @@ def parts(phrases: Phrases, batches: list[Int64Array]) -> Iterator[tuple[Int64Ar
 
 @dataclass(frozen=True)
 class _Frozen:
-    """The other language: all its phrases, the same with random words if they are wanted, and the pool of both."""
+    """The other language: all its phrases, the same with random words if they are needed, and the pool of both."""
 
     true: EncodedPhrases
     corrupted: EncodedPhrases | None
     pool: Tensor
 
     def batch(self, rows: Tensor, rng: np.random.Generator) -> FrozenBatch:
-        """What an objective needs to know for some pairs."""
+        """Return the arguments of an objective for some pairs."""
         corrupted = self.corrupted.vectors(rows) if self.corrupted else None
         return FrozenBatch(self.true.vectors(rows), corrupted, self.pool, rng)
 
@@ -432,8 +432,8 @@ class JointTraining:
             for which, side in enumerate(self._sides):
                 predicted = side.module.transformed(encoded[which][0])
                 own_and_other = shares[which], shares[1 - which]
-                found = self._objective.batch_losses(predicted, encoded[1 - which][0], own_and_other)
-                losses += float((weights * found).mean())
+                batch_losses = self._objective.batch_losses(predicted, encoded[1 - which][0], own_and_other)
+                losses += float((weights * batch_losses).mean())
         return sum(float((weights * errors).mean()) for _, errors in encoded), losses
 
     def _of(self, batch: Int64Array) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -118,7 +118,7 @@ class SyntaxSettings(DeclaredSettings):
         schedule: `constant`, or `linear`: the step size falls to 0 over the epochs.
         batch_size: examples per update.
         epochs: maximum number of passes over the examples; the best epoch on the development set is kept.
-        patience: training ends after so many epochs without improvement on the development set.
+        patience: training ends after this many epochs without improvement on the development set.
         clip: maximum norm of the gradient.
         precision: float32, or bfloat16 for matrix products, which are most of the work: faster on CPUs that support it.
         min_length, max_length: words of a training sentence.

@@ -56,7 +56,7 @@ class TaggerSettings(DeclaredSettings):
         word_units, units, lstm_layers: see `TaggerShape`.
         dropout: share of components dropped in training, before and after the LSTM.
         hidden_words: share of training words whose feature for the whole word is masked.
-        lower_cased: share of training sentences that are lower-cased, drawn anew in each epoch.
+        lower_cased: share of training sentences that are lower-cased, drawn again in each epoch.
         min_joint: joined tags seen less often are not learnt.
         learning_rate: initial step size of Adam; it falls to 0 over the epochs.
         batch_size: sentences per update.

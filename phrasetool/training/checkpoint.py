@@ -36,23 +36,23 @@ def check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, An
     Raises:
         ModelError: naming each setting that differs, with both values.
     """
-    found = []
+    different = []
     for what, value in now.items():
         if what != "settings" and before.get(what) != value:
-            found.append(f"the {what} are other ones")
+            different.append(f"the {what} are other ones")
     settings, chosen = before.get("settings", {}), now["settings"]
     for name in [*chosen, *(name for name in settings if name not in chosen)]:
         if settings.get(name) != chosen.get(name):
-            found.append(f"{name} was {settings.get(name)}, not {chosen.get(name)}")
-    if found:
+            different.append(f"{name} was {settings.get(name)}, not {chosen.get(name)}")
+    if different:
         raise ModelError(
-            f"{folder / CHECKPOINT}: cannot resume: {', '.join(found)}; give what was given before",
+            f"{folder / CHECKPOINT}: cannot resume: {', '.join(different)}; give what was given before",
             remedy="train anew",
         )
 
 
 def write_log(folder: Path, history: Sequence[dict[str, Any]]) -> None:
-    """Write the whole log; there is no time in it, so a seed fixes every byte.
+    """Write the whole log; it holds no times, so a seed fixes every byte.
 
     Raises:
         PhraseToolError: the folder cannot be written.

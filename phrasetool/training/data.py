@@ -204,7 +204,7 @@ def check_pairs(name: str, pairs: PhrasePairs, doubt: Doubt) -> None:
     Args:
         name: where they are from.
         pairs: distinct ones.
-        doubt: told what is wrong.
+        doubt: called with a message for each problem.
     """
     if len(pairs) < _FEWEST_PAIRS:
         plural = "s" if len(pairs) > 1 else ""
@@ -262,16 +262,16 @@ def length_batches(
         lengths: of all examples, shape (N,) each; the first counts most.
         size: of a batch.
         rng: draws the order of the batches.
-        pool: so many batches' examples are put in order of length together; None for all.  With fewer, more different
+        pool: number of batches whose examples are sorted by length together; None for all.  With fewer, more different
             examples meet in a batch.
     """
-    found: list[Int64Array] = []
+    batches: list[Int64Array] = []
     step = size * pool if pool else max(1, len(order))
     for first in range(0, len(order), step):
         part = order[first : first + step]
         part = part[np.lexsort([one[part] for one in reversed(lengths)])]
-        found += [part[start : start + size] for start in range(0, len(part), size)]
-    return [found[number] for number in rng.permutation(len(found))]
+        batches += [part[start : start + size] for start in range(0, len(part), size)]
+    return [batches[number] for number in rng.permutation(len(batches))]
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class TextPairs:
         return TextPairs(*sides, self.source_words, self.target_words, self.escaped)
 
     def up_to(self, max_length: int) -> TextPairs:
-        """The pairs that have so many words a side at most.
+        """Return the pairs with at most this many words a side.
 
         Raises:
             ValueError: there is none.
@@ -342,7 +342,7 @@ class TextPairs:
 
 
 def held_out(pairs: TextPairs, seed: int) -> tuple[TextPairs, TextPairs]:
-    """What to learn from, and a development set: all pairs of one source in twenty, at most 2,000 pairs.
+    """Split into training pairs and a development set: all pairs of one source in twenty, at most 2,000 pairs.
 
     Args:
         pairs: at least two different sources.

@@ -98,7 +98,7 @@ class EpochTrainer(Trainer[Report]):
         return self.epoch >= self._epochs or self._is_in_vain()
 
     def run_epoch(self, tick: Tick) -> Report:
-        """See `Trainer`."""
+        """Run an epoch and return its report."""
         # A checkpoint keeps no random state.
         loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
         self.epoch += 1
@@ -133,18 +133,18 @@ class EpochTrainer(Trainer[Report]):
 
     @abstractmethod
     def _report(self, loss: float) -> Report:
-        """What there is to say after an epoch with a mean loss."""
+        """Return the report of an epoch with a mean loss."""
 
     def _goodness(self, report: Mapping[str, Any]) -> float | None:
         """How good an epoch was, the higher the better; None where the last is kept."""
         return None
 
     def tensors(self) -> dict[str, Tensor]:
-        """See `Trainer`."""
+        """Return the tensors of the checkpoint."""
         return self.learnt.tensors()
 
     def progress(self) -> dict[str, Any]:
-        """See `Trainer`."""
+        """Return the progress of the checkpoint."""
         return {"epoch": self.epoch, "best": self.best}
 
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
@@ -174,7 +174,7 @@ class LearntParameters:
         self._best: dict[str, Tensor] = {}
 
     def scale_rates(self, share: float) -> None:
-        """Go on with so much of the full step sizes."""
+        """Multiply the full step sizes by a share."""
         for name, optimizer in self.optimizers.items():
             for group, full in zip(optimizer.param_groups, self._full[name], strict=True):
                 group["lr"] = full * share
@@ -205,11 +205,11 @@ class LearntParameters:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a checkpoint keeps, on the CPU."""
-        found = {name: value.detach() for name, value in self._parameters.items()}
-        found.update({_BEST + name: value for name, value in self._best.items()})
+        tensors = {name: value.detach() for name, value in self._parameters.items()}
+        tensors.update({_BEST + name: value for name, value in self._best.items()})
         for prefix, optimizer in self.optimizers.items():
-            found.update(optimizer_tensors(optimizer, prefix))
-        return {name: value.cpu().contiguous() for name, value in found.items()}
+            tensors.update(optimizer_tensors(optimizer, prefix))
+        return {name: value.cpu().contiguous() for name, value in tensors.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Take what `tensors` gave.
@@ -266,7 +266,7 @@ def train(
         write_log(folder, history)
     else:
         trainer = start()
-    done = len(history)
+    epochs_before = len(history)
     try:
         for report in trainer.run(run.tick):
             history.append(asdict(report))
@@ -274,14 +274,14 @@ def train(
             write_log(folder, history)
             state = {"identity": identity, "progress": trainer.progress(), "history": history}
             save_checkpoint(folder, tensors, state)
-            done += 1
+            epochs_before += 1
             run.on_report(report)
     except DivergedError as error:
         rate = identity["settings"]["learning_rate"]
-        kept = f"the checkpoint of iteration {done} stays" if done else "nothing was saved"
-        message = f"{folder}: training diverged in iteration {done + 1}: {error}; {kept}"
+        kept = f"the checkpoint of iteration {epochs_before} stays" if epochs_before else "nothing was saved"
+        message = f"{folder}: training diverged in iteration {epochs_before + 1}: {error}; {kept}"
         message = f"{message}; train again with a smaller learning rate than {rate:g}"
-        if done:
+        if epochs_before:
             raise DivergedError(message, remedy="replace the checkpoint") from error
         raise DivergedError(message) from error
     return trainer

@@ -44,10 +44,10 @@ class TrainingRun:
         device: where to train; CPU by default.
         resume: go on from the checkpoint in `folder`: an interrupted run ends with the weights of one that was not.
         overwrite: a finished model, or an unfinished training, in `folder` may be replaced.
-        force: save a model that is no better than guessing, too.
+        force: save a model even if it is not better than guessing.
         record: more to remember in `config.json`, under `training`.
-        warn: told of what was done by force.
-        on_report: called after every epoch or iteration, with what the log says of it.
+        warn: called with a message for each failed check that `force` overrides.
+        on_report: called after every epoch or iteration, with its entry of the log.
         tick: called with the number of examples just seen.
     """
 
@@ -62,15 +62,15 @@ class TrainingRun:
     tick: ItemTick = lambda count: None
 
     def check(self) -> None:
-        """See `check_model_folder`."""
+        """Check the model folder, see `check_model_folder`."""
         check_model_folder(self.folder, resume=self.resume, overwrite=self.overwrite)
 
     def check_space(self, size: int) -> None:
-        """See `phrasetool.disk.folders.check_space`."""
+        """Check that the disk of the model folder has this many free bytes."""
         check_space(self.folder, size)
 
     def refuse(self, error: PhraseToolError) -> None:
-        """See `phrasetool.watch.refuse`."""
+        """Raise an error, or only warn of it if training is forced."""
         refuse(error, self.force, self.warn)
 
     def save(self, model: SavedModel) -> None:
@@ -127,11 +127,11 @@ def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, 
 
 @dataclass(frozen=True)
 class StartError:
-    """What an error is before the first iteration.
+    """Error before the first iteration.
 
     Attributes:
         error: of a batch.
-        least: a change that is small beside it.
+        least: a change that is small compared with it.
     """
 
     error: float
@@ -143,7 +143,7 @@ class StartError:
 
         Args:
             error: of a batch.
-            unbounded: for errors that can be below zero, what they change by in any case; else 0.
+            unbounded: for errors that can be below zero, their least change; else 0.
         """
         return cls(error, max(abs(error), unbounded) if unbounded else _LITTLE * error)
 
@@ -153,7 +153,7 @@ class DivergedError(PhraseToolError):
 
 
 def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartError]) -> str | None:
-    """What is wrong with the last line of a log; None if nothing is.
+    """Return the problem of the last line of a log; None if there is none.
 
     Args:
         history: the lines of the log, at least one.
@@ -175,7 +175,7 @@ def divergence(history: Iterable[Mapping[str, Any]], starts: Mapping[str, StartE
 
 
 def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
-    """Of a model that is no better than guessing.
+    """Return the error for a model that is not better than guessing.
 
     Args:
         folder: where it was trained.
@@ -192,7 +192,7 @@ Doubt = Callable[[str], None]
 
 
 def doubting(watch: Watch, force: bool) -> Doubt:
-    """What stops at the first doubt, or with `force` warns and goes on."""
+    """Return a function that raises at the first doubt, or with `force` warns and continues."""
 
     def doubt(message: str) -> None:
         refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)

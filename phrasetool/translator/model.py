@@ -108,7 +108,7 @@ class TranslatorModel(SavedModel):
         )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the entries of `config.json`."""
         return {
             "architecture": asdict(self.architecture),
             "temperature": self.temperature,
@@ -116,12 +116,12 @@ class TranslatorModel(SavedModel):
         }
 
     def facts(self) -> dict[str, Any]:
-        """See `SavedModel`."""
+        """Return the facts that `inspect` shows."""
         shape = {**asdict(self.architecture), "temperature": self.temperature}
         return {"architecture": shape, "numbers": sum(array.size for array in self.arrays.values())}
 
     def named_vocabularies(self) -> dict[str, Vocabulary]:
-        """See `SavedModel`."""
+        """Return the vocabularies, by the names of their files."""
         return {"source": self.source_vocabulary, "target": self.target_vocabulary}
 
     @property

@@ -183,15 +183,15 @@ class RecurrentCore(nn.Module):
         self.has_cell = cell == "lstm"
 
     def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
-        """See `DecoderCore`."""
+        """Return the hidden states of all steps."""
         return self.cells(inputs, self._first(start))[0]  # type: ignore[no-any-return]
 
     def begin(self, start: Tensor, steps: int) -> CoreState:
-        """See `DecoderCore`."""
+        """Return the state before the first step."""
         return CoreState(0, tuple(part.transpose(0, 1) for part in self._parts(self._first(start))))
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
-        """See `DecoderCore`."""
+        """Return the hidden states of one step, and the next state."""
         before = tuple(part.transpose(0, 1).contiguous() for part in state.parts)
         hidden, after = self.cells(inputs[:, None], before if self.has_cell else before[0])
         state.parts = tuple(part.transpose(0, 1) for part in self._parts(after))
@@ -227,21 +227,21 @@ class AttentionCore(nn.Module):
         self.register_buffer("positions", places, persistent=False)
 
     def all_steps(self, inputs: Tensor, start: Tensor) -> Tensor:
-        """See `DecoderCore`; there is no start state."""
+        """Return the hidden states of all steps; the start state is not used."""
         count, length, w = inputs.shape
         placed = inputs + self.positions[:length]
         return self.block.all_steps(placed.view(-1, w), start, [(count, length)]).view(count, length, -1)
 
     def begin(self, start: Tensor, steps: int) -> CoreState:
-        """See `DecoderCore`."""
+        """Return the state before the first step."""
         state = self.block.begin(start, steps)
         return CoreState(0, (state.first, state.second))
 
     def step(self, state: CoreState, inputs: Tensor) -> Tensor:
-        """See `DecoderCore`."""
+        """Return the hidden states of one step, and the next state."""
         inner = DecoderState(state.steps, *state.parts)
         hidden = self.block.step(inner, inputs + self.positions[state.steps])
-        state.steps = inner.done
+        state.steps = inner.steps
         return hidden
 
 

@@ -259,7 +259,7 @@ class TranslatorTrainer(EpochTrainer[TranslatorReport]):
         return {**super().progress(), "start_loss": self._start_loss}
 
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
-        """See `EpochTrainer`."""
+        """Continue from a checkpoint."""
         super().restore(tensors, progress)
         self._start_loss = progress["start_loss"]
 
