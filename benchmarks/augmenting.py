@@ -41,7 +41,7 @@ from moses_compat.jobs.augmented_tables import read_words
 from moses_compat.tables.blocks import TableScan
 from phrasetool.augment.evidence import EVIDENCE, WordEntries, has_letter
 from phrasetool.augment.relatives import shared_beginning
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("augmenting")
 # Name -> the corpus; Japanese is read here, and not written.

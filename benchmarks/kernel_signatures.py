@@ -17,8 +17,8 @@ from pathlib import Path
 
 from measuring import ROOT
 
-from phrasetool.kernels.ahead import RECORD
 from phrasetool.kernels.building import SIGNATURES
+from phrasetool.kernels.jit import RECORD
 
 RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["-m", "phrasetool", "demo", "{0}/demo"])
 PACKAGES = ("phrasetool", "moses_compat")

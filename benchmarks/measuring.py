@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phrasetool.kernels.ahead import MANIFEST, MODE, checksum, folders
+from phrasetool.kernels.jit import MANIFEST, MODE, checksum, folders
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "benchmarks" / "work"

@@ -29,7 +29,7 @@ from measuring import WORK, report
 from stored import StoredRun, StoredStudy
 
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, sentence_statistics
 
 RUNS = StoredStudy("neural_columns")
 PAIRS = ("multi30k-de-en", "multi30k-cs-en", "tatoeba-zh-en", "pydocs-es-en")

@@ -53,7 +53,7 @@ from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, Measures
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 from phrasetool.watch import NOBODY
 
 TITLES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}

@@ -23,11 +23,10 @@ from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best import read_n_best
 from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
 from moses_compat.jobs.rescore import SourceText
-from phrasetool.smt.evaluation.bleu import bleu_statistics, corpus_bleu
-from phrasetool.smt.evaluation.bootstrap import Bootstrap
+from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_statistics, corpus_bleu
 from phrasetool.smt.tuning.reranking import first_lines, oracle
-from phrasetool.training.checkpoint import CHECKPOINT
 from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.training.loop import CHECKPOINT
 from phrasetool.training.run import TrainingRun
 from phrasetool.translator.decoding import translate
 from phrasetool.translator.model import TranslatorModel

@@ -19,8 +19,7 @@ import pandas as pd
 from measuring import ROOT, machine
 from stored import save_compactly
 
-from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS
-from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
+from phrasetool.smt.evaluation.bleu import LENGTH, MATCHES, ORDER, REFERENCE_LENGTH, TOTALS, bleu_of_sums
 
 RESULTS = ROOT / "benchmarks" / "results" / "pruning_study"
 # Columns of a system that do not identify it: results, how they came about, and how many entries could be protected.

@@ -25,7 +25,7 @@ from moses_compat.jobs.prune_ranking import measured_table
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import Measures
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 from phrasetool.watch import NOBODY
 
 RUNS = StoredStudy("syntax_pruning")

@@ -33,9 +33,9 @@ from moses_compat.corpora.bitexts import read_sentence_pairs
 from moses_compat.corpora.texts import read_text_lines, unescaped_sentences
 from phrasetool.embeddings.training import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases
-from phrasetool.smt.evaluation.bootstrap import sentence_statistics
-from phrasetool.training.checkpoint import CHECKPOINT
+from phrasetool.smt.evaluation.bleu import sentence_statistics
 from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
+from phrasetool.training.loop import CHECKPOINT
 from phrasetool.training.run import TrainingRun
 from phrasetool.translator.decoding import remove_repetitions, replace_unknown_words, translate
 from phrasetool.translator.model import TranslatorModel
@@ -156,7 +156,7 @@ def _unescaped(words: list[bytes], known: dict[bytes, FloatArray]) -> dict[bytes
 
 def bleu(statistics: Any) -> float:
     """BLEU of the statistics of sentences."""
-    from phrasetool.smt.evaluation.bootstrap import bleu_of_sums
+    from phrasetool.smt.evaluation.bleu import bleu_of_sums
 
     return round(float(bleu_of_sums(statistics.astype(np.int64).sum(0)[None])[0]), 2)
 

@@ -41,7 +41,7 @@ from phrasetool.pruning.measures import (
     Measure,
     Measures,
 )
-from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.smt.evaluation.bleu import sentence_statistics
 from phrasetool.watch import NOBODY
 
 SEEDS = (1, 2, 3)

@@ -14,7 +14,7 @@ from stored import StoredRun
 from triangle_texts import MIDDLE, Triangle, write_lines
 
 from moses_compat.corpora.texts import read_text_lines
-from phrasetool.smt.evaluation.bootstrap import sentence_statistics
+from phrasetool.smt.evaluation.bleu import sentence_statistics
 
 N_BEST = "100"
 # Much text is translated: fewer hypotheses do.

@@ -19,7 +19,7 @@ from moses_compat.jobs.sinks import Decisions
 from moses_compat.lines.counts import CountTally
 from moses_compat.measures.similarity_requests import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.library.models import PhraseModel
 from phrasetool.nn.device import one_torch_thread

@@ -2,7 +2,7 @@
 
 import os
 
-from phrasetool.kernels.ahead import MODE, RECORD
+from phrasetool.kernels.jit import MODE, RECORD
 
 if RECORD not in os.environ:
     os.environ.setdefault(MODE, "numba")

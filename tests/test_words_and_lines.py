@@ -18,7 +18,7 @@ ALLOWED = {
     "moses_compat.experiments.report.pages": ("text that is displayed", 2),
     "moses_compat.experiments.settings": ("a setting", 1),
     "phrasetool.smt.aligning.eflomal": ("points that eflomal wrote, and its messages", 3),
-    "phrasetool.smt.evaluation.bootstrap": ("words as sacrebleu counts them", 1),
+    "phrasetool.smt.evaluation.bleu": ("words as sacrebleu counts them", 1),
     "phrasetool.smt.evaluation.metrics": ("words as sacrebleu counts them", 2),
     "moses_compat.lines.words": ("words that readers of dictionaries split", 1),
     "moses_compat.files.kinds": ("the configuration of a binary table", 2),

@@ -12,7 +12,7 @@ from stored import StoredStudy
 from translators import LOSSES, MARGINS, SEEDS
 
 from page_tables.kept_results import difference, find, markdown
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
 
 RUNS = StoredStudy("translators")
 

@@ -20,7 +20,7 @@ import numpy as np
 from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.corpora.texts import read_corpus
 from moses_compat.files.paths import STANDARD, display_name
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.sentence_index import SentenceIndex

@@ -15,7 +15,7 @@ import pandas as pd
 
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
-from phrasetool.smt.evaluation.bootstrap import SAMPLES, BleuSamples, Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.bleu import SAMPLES, BleuSamples, Bootstrap, sentence_statistics
 
 # Translations of one system by the name of the text.
 Translations = Mapping[str, Sequence[str]]

@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 
 from moses_compat.files.paths import scratch_place
 from phrasetool import __version__
-from phrasetool.disk.folders import check_space
+from phrasetool.disk.folders import check_space, scratch_file
 from phrasetool.disk.packed_values import packed, unpacked
-from phrasetool.disk.scratch import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import Runner, run
 

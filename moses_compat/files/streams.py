@@ -22,7 +22,7 @@ from isal import igzip, isal_zlib
 from moses_compat.files import kinds as table_kind
 from moses_compat.files import packing, paths
 from moses_compat.files.paths import STANDARD, display_name, is_pipe, is_stream
-from phrasetool.disk.scratch import scratch_file
+from phrasetool.disk.folders import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
 

@@ -26,8 +26,7 @@ from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.ranked_table import DecidedTable, RankedTable
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
-from phrasetool.smt.evaluation.bleu import bleu_statistics
-from phrasetool.smt.evaluation.bootstrap import BleuSamples, Bootstrap
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, bleu_statistics
 from phrasetool.watch import Watch
 
 _TEXT = "dev"

@@ -21,7 +21,7 @@ from moses_compat.lines.words import is_number
 from phrasetool.bitext.candidates import Candidates, best_of_both, candidates, retrieve
 from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
 from phrasetool.bitext.nearest import Agreement, Neighbours, approximately_nearest, nearest_both_ways
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifiedPairs, PairEncoder, PairModel, without_length
 from phrasetool.phrases import DoubleArray, Int64Array

@@ -27,8 +27,7 @@ from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarit
 from moses_compat.tables.blocks import LineMarks, TableScan, raw_blocks
 from moses_compat.tables.parser import scan_lines
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
-from phrasetool.disk.folders import check_space
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import check_space, scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.kernels.bytes import SPACE
 from phrasetool.phrases import DoubleArray, prefix_sums

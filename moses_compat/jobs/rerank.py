@@ -17,8 +17,7 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.rescore import NEURAL, NeuralColumns, SourceText, check_fit, named_values
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.evaluation.bleu import bleu_statistics
-from phrasetool.smt.evaluation.bootstrap import Bootstrap, bleu_of_sums
+from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_of_sums, bleu_statistics
 from phrasetool.smt.tuning.candidates import Weights
 from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
 from phrasetool.watch import NOBODY, Watch

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from moses_compat.files.arrow import DAMAGED, number_array, numbers_of
 from moses_compat.tables.blocks import LineMarks
-from phrasetool.disk.scratch import scratch_file
+from phrasetool.disk.folders import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import EntryBlock, FloatArray

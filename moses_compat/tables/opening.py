@@ -16,7 +16,7 @@ from moses_compat.files.streams import Input, compress
 from moses_compat.tables.blocks import Progress, TableScan, raw_blocks
 from moses_compat.tables.canonical import sort_lines
 from moses_compat.tables.parser import count_scores
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.text_splitting import single_spaced, split_lines, split_words
 from phrasetool.watch import Watch

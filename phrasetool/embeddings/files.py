@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_splitting import split_words

@@ -1,4 +1,9 @@
-"""Kernels that several rooms share, and how kernels are compiled."""
+"""Numba kernels that several packages share, and the compilation of kernels.
+
+`jit` has the decorators of kernels and calls the library of kernels compiled ahead of time, which `building` makes for
+one of the `processors`; `cache` checks numba's own cache.  The kernels: `bytes`, `hashing`, `sorting`, and functions
+whose `instructions` are written out.  `lstm_states` computes with NumPy alone.
+"""
 
 from collections.abc import Callable
 

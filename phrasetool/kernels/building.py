@@ -1,4 +1,4 @@
-"""Compiles the kernels of a package ahead of time, into the library that `ahead` finds.
+"""Compiles the kernels of a package ahead of time, into the library that `jit` loads.
 
 The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded from
 commands that ran.  Numba's ahead-of-time compiler (`numba.pycc`) writes the machine code; a C compiler builds numba's
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.kernels.ahead import EXTENSION, MANIFEST, checksum, folders, item_of
+from phrasetool.kernels.jit import EXTENSION, MANIFEST, checksum, folders, item_of
 from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
@@ -32,7 +32,7 @@ def signatures(package: Path) -> list[tuple[str, list[str]]]:
 
 
 def numba_type(code: str) -> Any:
-    """The type that a code stands for; see `ahead`."""
+    """The type that a code stands for; see `jit`."""
     types: Any = importlib.import_module("numba.core.types")
     if "(" in code:
         head, inner = code[:-1].split("(", 1)

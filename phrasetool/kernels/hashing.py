@@ -89,8 +89,8 @@ def find_key(keys: npt.NDArray[np.uint64], key: int) -> int:
     """
     slot = home(key, len(keys))
     while True:
-        found = keys[slot]
-        if found == NO_KEY or found == key:
+        entry = keys[slot]
+        if entry == NO_KEY or entry == key:
             break
         slot += 1
         if slot == len(keys):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from phrasetool.kernels import ahead
+from phrasetool.kernels import jit
 from phrasetool.kernels.processors import compiled_for
 
 _READ, _KEEP, _DATA = 0, 3, 1
@@ -40,7 +40,7 @@ class Intrinsic:
         self.__module__, self._name = module, name
         self._declare = declare
         # Kernels that were compiled ahead of time hold the instructions that are written in that module.
-        ahead.watch(module, str(sys.modules[module].__file__))
+        jit.watch(module, str(sys.modules[module].__file__))
 
     @functools.cached_property
     def _numba_type_(self) -> Any:

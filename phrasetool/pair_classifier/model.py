@@ -21,8 +21,8 @@ from phrasetool.text_encoders.text_encoder import SIDES, Side
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
+    from phrasetool.pair_classifier.inputs import PretrainedInputs
     from phrasetool.pair_classifier.network import PairClassifier, SearchVectors
-    from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 
 
 # Of models that read words: what words are known, and what parts of words.
@@ -256,7 +256,7 @@ class PairClassifierModel(SavedModel):
             raise ModelError(f"{folder}: config.json does not describe the architecture ({error})") from error
         encoder, vocabularies = None, []
         if architecture.inputs == "folder":
-            from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
+            from phrasetool.pair_classifier.inputs import PretrainedInputs
 
             encoder = PretrainedInputs(folder / ENCODER, architecture.layer, architecture.tuned)
         else:

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from phrasetool.embeddings.training import initial_vectors, train_word2vec
 from phrasetool.nn.losses import contrastive_loss
-from phrasetool.pair_classifier.inputs import SOURCE, TARGET, WordSides, known_parts, random_vectors
+from phrasetool.pair_classifier.inputs import SOURCE, TARGET, PretrainedInputs, WordSides, known_parts, random_vectors
 from phrasetool.pair_classifier.labelled_pairs import (
     KnownTranslations,
     batch_negatives,
@@ -34,7 +34,6 @@ from phrasetool.pair_classifier.labelled_pairs import (
 )
 from phrasetool.pair_classifier.model import SEARCH_VECTORS, PairClassifierModel, probabilities_of
 from phrasetool.pair_classifier.network import PairClassifier, SiameseNetwork, lexicon_units, sentence_units, summed
-from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 from phrasetool.pair_classifier.quality import (
     best_quality,
     calibrated_temperature,

@@ -30,9 +30,8 @@ from phrasetool.phrase_encoder.scoring import Calibration
 from phrasetool.phrase_encoder.settings import PAIRS, TrainingSettings
 from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining, Sides, parts
-from phrasetool.training.checkpoint import optimizer_tensors, restore_optimizer, write_log
 from phrasetool.training.data import PhrasePairs, held_out_pairs
-from phrasetool.training.loop import Tick, Trainer, train
+from phrasetool.training.loop import Tick, Trainer, optimizer_tensors, restore_optimizer, train, write_log
 from phrasetool.training.run import DivergedError, Doubt, StartError, TrainingRun
 
 _NAMES = ("source", "target")

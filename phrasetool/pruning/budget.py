@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasetool.smt.evaluation.bootstrap import BleuSamples
+from phrasetool.smt.evaluation.bleu import BleuSamples
 
 # Sizes to each halving: neighbours differ by 9 %.
 _STEPS_PER_HALVING = 8

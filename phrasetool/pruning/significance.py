@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
-from phrasetool.smt.corpus.sentence_index import SentenceIndex
-from phrasetool.smt.corpus.sentence_sets import count_common
+from phrasetool.smt.corpus.sentence_index import SentenceIndex, count_common
 from phrasetool.unique_phrases import number_distinct
 
 # The distance of Johnson's thresholds alpha + epsilon and alpha - epsilon from alpha.

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phrasetool.disk.folders import CONFIG, check_folder, check_space, restore
-from phrasetool.disk.scratch import remove_dead
+from phrasetool.disk.folders import CONFIG, check_folder, check_space, remove_dead, restore
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.watch import ItemTick, Watch, refuse
 

@@ -19,7 +19,7 @@ from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.text_encoders.margins import NORMALISATIONS
 from phrasetool.text_encoders.vector_store import StoreKind, VectorStore
-from phrasetool.training.checkpoint import load_checkpoint, save_checkpoint
+from phrasetool.training.loop import load_checkpoint, save_checkpoint
 from tests.fuzz.target import Target, scratch, written
 from tests.tables import TABLES
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import Int32Array, Phrases
 from phrasetool.smt.aligning.alignments import Alignments

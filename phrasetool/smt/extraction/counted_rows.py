@@ -17,7 +17,7 @@ from tempfile import gettempdir
 import numpy as np
 import numpy.typing as npt
 
-from phrasetool.disk.scratch import scratch_folder
+from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import PhraseToolError, reason
 from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import exact_kernel

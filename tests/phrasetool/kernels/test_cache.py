@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from phrasetool.kernels import ahead
+from phrasetool.kernels import jit
 from phrasetool.kernels.processors import AVX2, AVX512, compiling_for, this_processor
 
 KERNEL = "def double(x):\n    return 2 * x\n"
@@ -15,7 +15,7 @@ def called(folder):
     spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    double = ahead.compile_by_numba(module.double, {"cache": True})
+    double = jit.compile_by_numba(module.double, {"cache": True})
     return double(21), sum(double.stats.cache_hits.values()), sum(double.stats.cache_misses.values())
 
 
@@ -78,7 +78,7 @@ def refuse(path, mode):
 def test_no_home(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("pathlib.Path.home", no_home)
-    assert len(ahead.folders("phrasetool")) == 1
+    assert len(jit.folders("phrasetool")) == 1
 
 
 def no_home():
@@ -96,7 +96,7 @@ def test_code_for_other_processors_is_not_kept(folder):
 
 CALLING = "from called_kernels import FACTOR, inner\ndef double(x):\n    return inner(x) * FACTOR\n"
 CALLED = """
-from phrasetool.kernels.ahead import compile_by_numba
+from phrasetool.kernels.jit import compile_by_numba
 FACTOR = {factor}
 def innermost(x):
     return x + {added}

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from phrasetool.kernels import ahead, building, instructions
+from phrasetool.kernels import building, instructions, jit
 from phrasetool.kernels.instructions import LANES, ROWS, Intrinsic, add_products, prefetch
 from phrasetool.kernels.processors import ANY, AVX2, compiling_for, this_processor
 
@@ -15,9 +15,9 @@ from phrasetool.kernels.processors import ANY, AVX2, compiling_for, this_process
 def test_its_module_is_watched(monkeypatch):
     name = instructions.__name__
     assert name in building._modules_of_kernels()
-    monkeypatch.setattr(ahead, "_watched", {})
+    monkeypatch.setattr(jit, "_watched", {})
     Intrinsic(name, "of this name", lambda *_: None)
-    assert ahead._watched == {name: ahead.checksum(instructions.__file__)}
+    assert jit._watched == {name: jit.checksum(instructions.__file__)}
 
 
 def test_numba_caches_it_by_its_name():

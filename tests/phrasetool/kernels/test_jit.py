@@ -1,8 +1,46 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasetool.kernels import building, jit
 from tests.commands import clean_environment
+from tests.phrasetool.kernels import some_kernels
 
+ROOT = Path(__file__).parents[3]
+MODULE = some_kernels.__name__
+SIGNATURES = f"""\
+# What the tests call.
+{MODULE}:dot float32:1Cr float32:1Cr
+{MODULE}:count_nan float64:1Cw int64
+{MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64
+{MODULE}:total int32:2Aw int64 (int64,int64) bool
+"""
+# Run where a library is used and where numba compiles; what they print has to be the same.
+CALLS = f"""
+import sys
+import numpy as np
+from {MODULE} import Pair, count_nan, dot, scaled_keys, total
+
+values = np.random.default_rng(1).normal(size=1001).astype(np.float32)
+reading = values.copy()
+reading.flags.writeable = False
+print(dot(values, reading).hex(), dot(reading, reading).hex())
+print(count_nan(np.array([1.0, np.nan, np.nan]), 9), count_nan(np.array([np.nan, np.nan]), 1))
+print(scaled_keys(Pair(np.arange(5), 0.5), 3).tolist())
+matrix = np.arange(12, dtype=np.int32).reshape(3, 4)
+print(total(matrix, 4, (2, 3), True), total(matrix.T, 4, (2, 3), False), total(matrix[:, ::2], 0, (0, 0), False))
+try:
+    count_nan(np.array([1.0]), -1)
+except ValueError as error:
+    print(error)
+print("numba" in sys.modules, file=sys.stderr)
+"""
 SCRIPT = """
 import sys
 from phrasetool.smt.corpus.symbols import Symbols
@@ -12,6 +50,188 @@ import scipy.linalg
 from sklearn.isotonic import isotonic_regression
 print(isotonic_regression([2.0, 0.0]).tolist())
 """
+
+
+def test_codes():
+    array = np.zeros((2, 3), np.float32)
+    constant = array[:, :2].copy()
+    constant.flags.writeable = False
+    assert [jit.code_of(a) for a in (array, array.T, array[:, :2], constant)] == [
+        "float32:2Cw",
+        "float32:2Fw",
+        "float32:2Aw",
+        "float32:2Cr",
+    ]
+    assert [jit.code_of(a) for a in (1, 2**63, True, 1.5, None, np.uint8(1), np.bool_(True))] == [
+        "int64",
+        "?",
+        "bool",
+        "float64",
+        "none",
+        "uint8",
+        "bool",
+    ]
+    assert jit.code_of((1, array)) == "(int64,float32:2Cw)"
+    pair = some_kernels.Pair(np.arange(3), 1.0)
+    assert jit.code_of(pair) == f"{MODULE}.Pair(int64:1Cw,float64)"
+    assert jit.code_of(array.astype(">f4")) == "?"
+    assert jit.code_of(np.array(["a"])) == "?:1Cw"
+    assert jit.code_of("text") == "?"
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_codes_of_records(aligned):
+    import numba
+
+    records = np.zeros(3, np.dtype([("kind", np.int8), ("score", np.float64), ("there", np.bool_)], align=aligned))
+    code = jit.code_of(records)
+    size, score, there = (24, 8, 16) if aligned else (10, 1, 9)
+    assert code == f"{{kind=i1@0/score=f8@{score}/there=b1@{there}/{size}{'!' if aligned else ''}}}:1Cw"
+    assert jit.item_of(code.split(":")[0]) == records.dtype
+    assert building.numba_type(code) == numba.typeof(records)
+    assert jit.code_of(np.zeros(3, np.dtype([("vector", np.float32, 3)]))) == "?:1Cw"
+
+
+CODES = st.sampled_from(
+    ["int64", "bool", "float32:1Cw", "float32:1Cr", "float32:1Aw", "float32:1Ar", "float32:2Cw", "int32:1Cw", "(int64)"]
+)
+
+
+@given(CODES, CODES)
+def test_a_code_accepts_what_can_be_read_as_it(expected, given):
+    items = [code.partition(":") for code in (expected, given)]
+    array = all(shape for _, _, shape in items) and items[0][0] == items[1][0] and items[0][2][0] == items[1][2][0]
+    looser = array and items[0][2][1] in ("A", items[1][2][1]) and items[0][2][2] in ("r", items[1][2][2])
+    assert jit.accepts(expected, given) == (expected == given or bool(looser))
+
+
+def test_codes_inside_tuples_are_compared_one_by_one():
+    assert jit.accepts("m.P(int64:1Ar,bool)", "m.P(int64:1Cw,bool)")
+    assert not jit.accepts("m.P(int64:1Ar,bool)", "m.Q(int64:1Cw,bool)")
+    assert not jit.accepts("m.P(int64:1Ar,bool)", "m.P(int64:1Cw,int64)")
+    assert not jit.accepts("(int64,bool)", "int64")
+    assert not jit.accepts("(int64,bool)", "(int64,bool,bool)")
+    assert not jit.accepts("(?)", "(?)")
+
+
+@pytest.mark.parametrize(
+    "code", ["int64", "bool", "none", "float32:2Fr", "(int64,bool)", f"{MODULE}.Pair(int64:1Cw,float64)"]
+)
+def test_types_of_codes(code):
+    from numba import typeof
+
+    array = np.asfortranarray(np.zeros((2, 3), np.float32))
+    array.flags.writeable = False
+    arguments = [1, True, None, array, (1, True), some_kernels.Pair(np.arange(3), 1.0)]
+    argument = next(argument for argument in arguments if jit.code_of(argument) == code)
+    assert building.numba_type(code) == typeof(argument)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """An environment in which the test kernels have a library."""
+    folder = tmp_path_factory.mktemp("library")
+    (folder / building.SIGNATURES).write_text(SIGNATURES)
+    environment = {key: value for key, value in os.environ.items() if key not in (jit.MODE, jit.RECORD)}
+    environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
+    code = (
+        f"from pathlib import Path; from phrasetool.kernels import building, jit; import {MODULE}\n"
+        f"print(building.build(Path({str(folder)!r}), jit.folders('tests')[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "4\n"
+    return environment
+
+
+def calls(environment, mode, code=CALLS):
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**environment, jit.MODE: mode}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.slow
+def test_a_library_does_what_numba_does(library):
+    ours, numbas = calls(library, "ahead"), calls(library, "numba")
+    assert (ours.stderr, numbas.stderr) == ("False\n", "True\n")
+    assert ours.stdout == numbas.stdout
+    assert ours.stdout.endswith("a limit below 0\n")
+
+
+@pytest.mark.slow
+def test_what_the_library_lacks_goes_to_numba(library):
+    code = f"""
+import numpy as np
+from {MODULE} import dot, total
+print(dot(np.ones(3), np.ones(3)), total(values=np.ones((1, 1), np.int32), start=1, shape=(1, 1), negative=False))
+"""
+    assert calls(library, "", code).stdout == "3.0 4\n"
+    refused = calls(library, "ahead", code)
+    assert refused.stderr.splitlines()[-1] == (
+        f"RuntimeError: not compiled ahead of time: {MODULE}:dot float64:1Cw float64:1Cw"
+    )
+
+
+@pytest.mark.slow
+def test_a_changed_source_makes_the_library_invalid(library, tmp_path):
+    manifest = next((Path(library["XDG_CACHE_HOME"])).rglob(jit.MANIFEST))
+    before = manifest.read_text()
+    sources = f'"{MODULE}": '
+    start = before.index(sources) + len(sources)
+    try:
+        manifest.write_text(before[:start] + "1" + before[start:])
+        assert "not compiled ahead of time" in calls(library, "ahead").stderr
+        assert calls(library, "").stderr == "True\n"
+        manifest.write_text(before.replace('"AVX2"', '"AVX9"'))
+        assert calls(library, "").stderr == "True\n"
+        manifest.write_text(before[:100])
+        assert calls(library, "").stderr == "True\n"
+    finally:
+        manifest.write_text(before)
+
+
+def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeypatch, tmp_path):
+    source = tmp_path / "module.py"
+    source.write_text("changed")
+    now = jit.checksum(source)
+    libraries = {
+        expected: jit.Library(None, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}})
+        for expected in (now, now + 1, None, "no part")
+    }
+    monkeypatch.setattr(jit, "_loaded", list(libraries.values()))
+    monkeypatch.setattr(jit, "_watched", {})
+    jit.watch("module", str(source))
+    assert {expected: library.valid for expected, library in libraries.items()} == {
+        now: True, now + 1: False, None: True, "no part": True,
+    }  # fmt: skip
+    # Without sources nothing can be compared.
+    jit.watch("other", str(tmp_path / "missing.py"))
+    assert jit._watched == {"module": now, "other": None}
+    libraries[now].check("module", None)
+    assert libraries[now].valid
+
+
+@pytest.mark.slow
+def test_a_library_that_is_loaded_late_is_compared_with_what_was_watched_before(library):
+    """Of another package, whose kernels are compiled into its own."""
+    manifest = next((Path(library["XDG_CACHE_HOME"])).rglob(jit.MANIFEST))
+    before = manifest.read_text()
+    start = before.index('"sources": {') + len('"sources": {')
+    try:
+        manifest.write_text(f'{before[:start]}"phrasetool.kernels.hashing": 1, {before[start:]}')
+        assert calls(library, "", f"import phrasetool.kernels.hashing\n{CALLS}").stderr == "True\n"
+    finally:
+        manifest.write_text(before)
+
+
+def test_what_is_called_can_be_recorded(tmp_path):
+    record = tmp_path / "record"
+    environment = {**os.environ, jit.RECORD: str(record), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
+    del environment[jit.MODE]
+    assert calls(environment, "").returncode == 0
+    found = set(record.read_text().splitlines())
+    assert f"{MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64" in found
+    assert f"{MODULE}:dot float32:1Cr float32:1Cr" in found
+    assert not any("doubled" in line for line in found)
 
 
 def test_kernels_import_no_scipy_and_leave_it_as_it_is():

@@ -6,8 +6,8 @@ import pytest
 
 from phrasetool.errors import ModelError
 from phrasetool.models.fit import finding
+from phrasetool.pair_classifier.inputs import PretrainedInputs
 from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
-from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture, PairClassifierSettings
 from phrasetool.pair_classifier.training import fresh_classifier
 from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
@@ -182,8 +182,8 @@ def test_words_on_both_sides_count_in_sentences_alone(saved_classifier):
 
 
 def test_a_model_of_pieces_knows_every_word(tmp_path):
+    from phrasetool.pair_classifier.inputs import PretrainedInputs
     from phrasetool.pair_classifier.network import SiameseNetwork
-    from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
 
     folder = bert_folder(tmp_path / "bert")
     shape = {"inputs": "folder", "layer": "static", "characters": 0, "word_units": 16}

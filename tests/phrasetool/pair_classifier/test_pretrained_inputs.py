@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from phrasetool.errors import ModelError
-from phrasetool.pair_classifier.pretrained_inputs import PretrainedInputs
+from phrasetool.pair_classifier.inputs import PretrainedInputs
 from phrasetool.phrases import Phrases
 from tests.parallel_models import WORDS, bert_folder
 
@@ -137,7 +137,7 @@ def test_what_is_kept_does_not_depend_on_what_is_asked_first(folder):
 
 
 def test_the_longest_texts_are_not_kept_where_room_is_short(folder, monkeypatch):
-    monkeypatch.setattr("phrasetool.pair_classifier.pretrained_inputs._KEPT_BYTES", 4 * 16 * 5)
+    monkeypatch.setattr("phrasetool.pair_classifier.inputs._KEPT_BYTES", 4 * 16 * 5)
     inputs = PretrainedInputs(folder, "contextual", False)
     lexicon = inputs.lexicon(0, WORDS[0])
     inputs.keep(0, TEXTS, lexicon)

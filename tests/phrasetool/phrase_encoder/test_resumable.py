@@ -10,7 +10,7 @@ from phrasetool.errors import ModelError
 from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
-from phrasetool.training import checkpoint
+from phrasetool.training import loop
 from phrasetool.training.data import held_out_pairs
 from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
@@ -146,8 +146,8 @@ def test_a_killed_save_leaves_nothing_beside_the_checkpoint(tmp_path, monkeypatc
         folders.append(path.parent)
         save_file(tensors, path, metadata)
 
-    monkeypatch.setattr(checkpoint, "save_file", spied)
-    checkpoint.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
+    monkeypatch.setattr(loop, "save_file", spied)
+    loop.save_checkpoint(tmp_path, {"a": torch.zeros(2)}, {})
     assert folders[0].parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
-    assert torch.equal(checkpoint.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))
+    assert torch.equal(loop.load_checkpoint(tmp_path)[0]["a"], torch.zeros(2))

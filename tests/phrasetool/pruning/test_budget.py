@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phrasetool.pruning.budget import Comparison, compare, rising_curve, search_size, size_grid
-from phrasetool.smt.evaluation.bleu import corpus_bleu
-from phrasetool.smt.evaluation.bootstrap import Bootstrap
+from phrasetool.smt.evaluation.bleu import Bootstrap, corpus_bleu
 
 
 def compared(difference, spread=0.2):
