@@ -1,6 +1,6 @@
 """BERTs trained from scratch on text of one language, or of two with their translations (masked language models).
 
-`settings` holds sizes and hyper-parameters, `tokenizer` learns WordPiece units, `data` makes batches and masks pieces,
+`settings` holds sizes and hyper-parameters, `data` learns WordPiece units, makes batches and masks pieces,
 and `training` (which needs torch and transformers) trains a BERT and saves it in a folder that transformers loads.
 
 Public objects: `MaskedLmSettings`, `train_word_pieces`, `piece_texts`, `train_masked_lm`, `TrainedBert`.

@@ -69,7 +69,7 @@ class RankedTable:
         return DecidedTable(fails, protected)
 
     def explain(self, decision: DecidedTable) -> TableReasons:
-        """Why the entries that were not kept were not; see `reasons.explain`.
+        """Why the entries that were not kept were not; see `decision.explain`.
 
         Raises:
             PhraseToolError: files cannot be written.

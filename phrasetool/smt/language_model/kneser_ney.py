@@ -1,7 +1,7 @@
 """Interpolated modified Kneser-Ney smoothing (Chen & Goodman 1998, section 3), equal to lmplz of kenlm.
 
-With c the adjusted count of an n-gram hw (see `counts`), D(c) the discount of its order, h' the context h without its
-first word and sums over the n-grams that begin with h:
+With c the adjusted count of an n-gram hw (see `ngram_counts`), D(c) the discount of its order, h' the context h without
+its first word and sums over the n-grams that begin with h:
 
     p(w | h) = (c(hw) - D(c(hw))) / sum c  +  g(h) p(w | h')
     g(h) = (sum over n-grams that stay of D(c)  +  sum over pruned n-grams of c) / sum c
@@ -210,14 +210,14 @@ def estimate_language_model(
     """Estimate a language model from a corpus.
 
     Args:
-        words: the vocabulary; the first three are `counts.MARKERS`.
+        words: the vocabulary; the first three are `MARKERS`.
         sentences: word ids, all of them 3 or more.  A sentence may be empty.
         order: the length of the longest n-grams, 1 or more.
         prune: n-grams seen no oftener than this are left out; one number per order, the last one for all further
             orders, none smaller than the one before.
 
     Raises:
-        ValueError: see `pruning_thresholds` and `counts.count_ngrams`; or the first words are not the markers, or
+        ValueError: see `pruning_thresholds` and `count_ngrams`; or the first words are not the markers, or
             `sentences` is empty.
     """
     thresholds = pruning_thresholds(prune, order)
@@ -264,7 +264,7 @@ class DiskModel:
 
 @dataclass(frozen=True)
 class DiskEstimate:
-    """As `kneser_ney.Estimate`, with the model on disk."""
+    """As `Estimate`, with the model on disk."""
 
     model: DiskModel
     discounts: list[Discounts]
@@ -277,11 +277,11 @@ def estimate_on_disk(words: list[bytes], text: DiskText, order: int, prune: Sequ
     Args:
         words: the vocabulary; the first three are the markers.
         text: the sentences, one at least.
-        order, prune: as of `kneser_ney.estimate_language_model`.
+        order, prune: as of `estimate_language_model`.
 
     Raises:
         PhraseToolError: the disk is full.
-        ValueError: see `kneser_ney.pruning_thresholds`.
+        ValueError: see `pruning_thresholds`.
     """
     thresholds = pruning_thresholds(prune, order)
     orders = count_on_disk(text, len(words), order)
