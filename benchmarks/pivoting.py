@@ -54,7 +54,7 @@ from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, Measures
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 
 TITLES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
 RUNS = StoredStudy("pivoting")
@@ -275,7 +275,7 @@ class PivotTrial(Trial):
                 weights=lambda: weights_of(self.model.ini, choose_table(self.model.ini, self.model.table)),
             )
 
-        other = measure_file(str(table), TableScan(threads=self.threads), NOBODY, request).whole()
+        other = measure_file(str(table), TableScan(threads=self.threads), SILENT, request).whole()
         assert len(other) == len(self.measures)
         return self.measures.with_columns({COUNTS: other[COUNTS]})
 

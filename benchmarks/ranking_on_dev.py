@@ -25,7 +25,7 @@ from phrasetool.pruning.criteria import Usage
 from phrasetool.pruning.decision import OfSize, Ranking, decide
 from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIGNIFICANCE, SIMILARITIES, Measures
 from phrasetool.pruning.methods import parse_method
-from phrasetool.pruning.protection import AffordableBest
+from phrasetool.pruning.protection import KeepBestWithinBudget
 from phrasetool.smt.evaluation.metrics import evaluate
 
 SIZES = (0.1, 0.05)
@@ -81,7 +81,7 @@ def measure(name: str, threads: int) -> dict[str, dict[str, float]]:
         ranking = Ranking(parse_method("count"), measures, scores, scores.astype(np.float64), nobody)
         bleu[label] = {}
         for size in SIZES:
-            best = AffordableBest(measures, "words").best(int(size * len(measures)))
+            best = KeepBestWithinBudget(measures, "words").best(int(size * len(measures)))
             bleu[label][f"{size:g}"] = dev_bleu(trial, decide(ranking, OfSize(size), best).keep)
     print(name, bleu, flush=True)
     return bleu

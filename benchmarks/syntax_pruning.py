@@ -26,7 +26,7 @@ from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.measures import Measures
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 
 RUNS = StoredStudy("syntax_pruning")
 PAIRS = ("multi30k-de-en", "tatoeba-zh-en", "pydocs-es-en")
@@ -62,7 +62,7 @@ def measured(made: Materials, plain: Path) -> Measures:
         str(plain), ini=str(made.ini), method=WIDEST, model_folder=str(made.trained("brae", made.pairs())),
         more_models=(str(made.syntax),), target_size=1.0, scan=TableScan(threads=int(made.threads), force=True),
     )  # fmt: skip
-    return measured_table(request, NOBODY)[0].whole()
+    return measured_table(request, SILENT)[0].whole()
 
 
 def measure(made: Materials, plain: Path) -> None:

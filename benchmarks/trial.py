@@ -42,7 +42,7 @@ from phrasetool.pruning.measures import (
     Measures,
 )
 from phrasetool.smt.evaluation.bleu import sentence_statistics
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 
 SEEDS = (1, 2, 3)
 NEEDS: frozenset[Measure[Any]] = frozenset({COUNTS, LOSSES, OCCURRENCES, SIGNIFICANCE, USES})
@@ -140,7 +140,7 @@ class Trial:
                 corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=self.plan.forced_pairs,
             )  # fmt: skip
 
-        return measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+        return measure_file(self.model.table, TableScan(threads=self.threads), SILENT, request).whole()
 
     def pairs_for(self, loss: str) -> str:
         """The file that a model is trained on."""
@@ -187,7 +187,7 @@ class Trial:
         def request(scan: TableScan) -> MeasureRequest:
             return MeasureRequest(similarities={SIMILARITIES: source}, scan=scan)
 
-        similar = measure_file(self.model.table, TableScan(threads=self.threads), NOBODY, request).whole()
+        similar = measure_file(self.model.table, TableScan(threads=self.threads), SILENT, request).whole()
         return self.measures.with_columns({SIMILARITIES: similar[SIMILARITIES], OPINION: similar[OPINION]})
 
     def _row(self, system: PruningSystem, loss: str, seed: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from phrasetool.library.models import PhraseModel
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ def prune(
     reordering_table: StrPath | None = None,
     reordering_out: StrPath | None = None,
     dev: tuple[StrPath, StrPath] | None = None,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
     **options: Any,
 ) -> Pruned:
     """Write a phrase table without the entries that are no translations, or that can be missed.
@@ -217,7 +217,7 @@ def annotate(
     on_error: str = "fail",
     allow_empty: bool = False,
     force: bool = False,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> AnnotateCounts:
     """Write a phrase table with more score columns; see `phrasetool annotate`.
 
@@ -280,7 +280,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     force: bool = False,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
     **settings: Any,
 ) -> PhraseModel:
     """Train a model of phrase pairs and save it, as `phrasetool train` does.
@@ -322,13 +322,15 @@ def train(
     from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
     from phrasetool.training.data import check_pairs
-    from phrasetool.training.run import TrainingRun, check_model_folder, doubting
+    from phrasetool.training.run import TrainingRun, check_model_folder, problem_handler
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
     check_model_folder(folder, resume=resume, overwrite=overwrite)
     choose_device(device)
     data = _read(pairs, max_length, min_count, watch)
-    check_pairs(os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, doubting(watch, force))
+    check_pairs(
+        os.fspath(pairs) if isinstance(pairs, str | os.PathLike) else "the pairs", data, problem_handler(watch, force)
+    )
     data, starts = with_known_words(data, chosen, (Start(), Start()))
     if "batch_size" not in settings:
         chosen = chosen.with_batches_for(len(data))
@@ -389,7 +391,7 @@ def decode(
     search: Mapping[str, Any] | None = None,
     threads: int = 1,
     force: bool = False,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> list[str]:
     """Translate sentences with a phrase-based model, as `phrasetool decode` does.
 
@@ -462,7 +464,7 @@ def tune(
     search: Mapping[str, Any] | None = None,
     threads: int = 1,
     force: bool = False,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
     **options: Any,
 ) -> Tuned:
     """Tune the weights of a model on a development set, as `phrasetool tune` does, and write its moses.ini.

@@ -37,6 +37,21 @@ def prefix_sums(counts: npt.ArrayLike) -> Int64Array:
     return sums
 
 
+def gathered_runs(starts: Int64Array, lengths: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return how to gather runs of items, one run after another.
+
+    Args:
+        starts: int64, shape (N,), place of the first item of each run.
+        lengths: int64, shape (N,), items of each run.
+
+    Returns:
+        int64, shape (N + 1,), the offsets of the gathered runs; int64, the place of each gathered item.
+    """
+    offsets = prefix_sums(lengths)
+    places: Int64Array = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return offsets, places
+
+
 @dataclass(frozen=True)
 class Phrases:
     """A ragged array of phrases.
@@ -79,10 +94,8 @@ class Phrases:
     def select(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Phrases:
         """Return the phrases at `index` (integers, or a mask of shape (N,)), in that order."""
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index
-        lengths = self.lengths[index]
-        offsets = prefix_sums(lengths)
-        positions = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
-        return Phrases(offsets, self.words[positions])
+        offsets, places = gathered_runs(self.offsets[:-1][index], self.lengths[index])
+        return Phrases(offsets, self.words[places])
 
     def part(self, first: int, last: int) -> Phrases:
         """Return the phrases first..last - 1; their words are a view."""

@@ -55,10 +55,10 @@ class Watch:
         yield lambda label, position, entries: None
 
 
-NOBODY = Watch()
+SILENT = Watch()
 
 
-def refuse(error: PhraseToolError, force: bool, warn: Callable[[str], None]) -> None:
+def raise_or_warn(error: PhraseToolError, force: bool, warn: Callable[[str], None]) -> None:
     """Raise the error of a failed sanity check, or only warn of it.
 
     Args:

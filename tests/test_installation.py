@@ -60,7 +60,7 @@ def install(folder, python, made):
     return folder / "venv/bin"
 
 
-def try_out(binaries, folder, **environment):
+def warm_up(binaries, folder, **environment):
     """Prune and annotate with the model that phrasetool brings; nothing else is on the PATH."""
     alone = {
         name: value
@@ -106,7 +106,7 @@ def test_the_base_of_a_wheel_with_compiled_kernels(tmp_path):
     assert {name.split(" ")[0] for name in packages} <= BASE
     megabytes = sum(path.stat().st_size for path in tmp_path.joinpath("venv").rglob("*") if path.is_file()) / 1e6
     assert megabytes <= MOST_MEGABYTES
-    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="ahead")
+    warm_up(binaries, tmp_path, PHRASETOOL_KERNELS="ahead")
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
@@ -120,7 +120,7 @@ def test_a_wheel_for_every_platform(tmp_path, version):
         pytest.skip(f"no Python {version} here")
     binaries = install(tmp_path, working[0], wheel(tmp_path, working[0]))
     # Kernels are compiled here, which is announced unless it was asked for.
-    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
+    warm_up(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
 
 
 def test_the_source_as_an_archive_is_whole_and_makes_a_wheel(tmp_path):
@@ -137,4 +137,4 @@ def test_the_source_as_an_archive_is_whole_and_makes_a_wheel(tmp_path):
     mine = {name for name in tracked() if not name.startswith(".")}
     assert names - made == mine
     binaries = install(tmp_path, sys.executable, wheel(tmp_path, sys.executable, archive))
-    try_out(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")
+    warm_up(binaries, tmp_path, PHRASETOOL_KERNELS="numba", PATH=f"{binaries}{os.pathsep}/bin")

@@ -45,7 +45,7 @@ from phrasetool.smt.evaluation.bleu import corpus_bleu, corpus_bleu_plus_half
 from phrasetool.smt.evaluation.line_correspondence import ERROR_RATE, line_correspondence
 from phrasetool.smt.language_model.ngrams import TargetModel
 from phrasetool.text_splitting import split_lines, split_words
-from phrasetool.watch import NOBODY, Watch, refuse
+from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LEAST_COVERAGE = 0.3
 LEAST_BLEU = 1.0
@@ -99,7 +99,7 @@ def tell_coverage(
             f"{table_name}; expected {FORM}"
         )
         accept = force or covered >= LEAST_COVERAGE or size < _FEW_TOKENS
-        refuse(PhraseToolError(message, remedy="go on"), accept, watch.warn)
+        raise_or_warn(PhraseToolError(message, remedy="go on"), accept, watch.warn)
     elif size:
         watch.say(f"{_percent(1 - covered)} of {size:,} tokens have no translation")
 
@@ -147,7 +147,7 @@ def check_language_models(
                 f"{display_name(path)}: the language model knows {_percent(float(known))} of the {len(words):,} target "
                 f"words of {model.shown_tables}; expected a model of the table's target language"
             )
-            refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+            raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
 
 def _best_entries(table: TranslationTable) -> npt.NDArray[np.int64]:
@@ -207,7 +207,7 @@ def check_correspondence(
                 f"{name}: its lines share no more words with what {system} has for the lines of {text} than in random "
                 f"order (p = {fit.p_value:.3f}, at most {ERROR_RATE:g} is accepted)"
             )
-        refuse(
+        raise_or_warn(
             PhraseToolError(f"{message}; expected its translation, line for line", remedy="go on"), force, watch.warn
         )
     return fit.share
@@ -228,7 +228,7 @@ class DevelopmentCheck:
     source: str
     references: Sequence[str]
     force: bool = False
-    watch: Watch = NOBODY
+    watch: Watch = SILENT
 
     def texts(self, source: bytes, references: Sequence[bytes]) -> None:
         """Look at the texts alone.
@@ -362,10 +362,12 @@ class DevelopmentCheck:
             "weights that suit the table"
         )
         corresponds = fit is not None and fit.corresponding >= _LEAST_CORRESPONDING
-        refuse(PhraseToolError(message, remedy="go on"), self.force or (corresponds and not tuned), self.watch.warn)
+        raise_or_warn(
+            PhraseToolError(message, remedy="go on"), self.force or (corresponds and not tuned), self.watch.warn
+        )
 
     def _found(self, message: str) -> None:
-        refuse(PhraseToolError(message, remedy="go on"), self.force, self.watch.warn)
+        raise_or_warn(PhraseToolError(message, remedy="go on"), self.force, self.watch.warn)
 
 
 def _lines_of_words(text: bytes) -> list[list[bytes]]:

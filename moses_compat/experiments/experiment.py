@@ -33,7 +33,7 @@ from phrasetool import __version__
 from phrasetool.disk.folders import check_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
 from phrasetool.phrase_encoder.model import BilingualModel
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 
 def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
@@ -140,7 +140,7 @@ def run_experiment(
     program: Sequence[str],
     threads: int = 1,
     processors: int = 1,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
     cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Do what is not done yet, and write everything to the folder of the configuration.

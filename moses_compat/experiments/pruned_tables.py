@@ -31,7 +31,7 @@ from phrasetool.phrases import ByteArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
-from phrasetool.pruning.protection import AffordableBest
+from phrasetool.pruning.protection import KeepBestWithinBudget
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import bleu_statistics
@@ -137,7 +137,7 @@ class TableDecisions:
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures
-        self._affordable = functools.cache(lambda protect, frequent: AffordableBest(measures, protect, frequent))
+        self._affordable = functools.cache(lambda protect, frequent: KeepBestWithinBudget(measures, protect, frequent))
         self._last: tuple[Method, Ranking] | None = None
 
     def settled(self, system: PruningSystem) -> PruningSystem:

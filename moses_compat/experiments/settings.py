@@ -20,7 +20,7 @@ FULL = "full"
 RANDOM = "random"
 # What a source keeps at least at a threshold, where nobody says otherwise (Zhang et al. 2014, footnote 3).
 KEEP_TOP = 10
-# As many as there is room for, see `AffordableBest`.
+# As many as there is room for, see `KeepBestWithinBudget`.
 AFFORDABLE = -1
 DEV, ALL = "dev", "ALL"
 # The score columns that an experiment can append -> what they are made of.

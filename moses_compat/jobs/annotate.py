@@ -46,7 +46,7 @@ from phrasetool.models.fit import ModelFit
 from phrasetool.phrase_encoder.model import CPU
 from phrasetool.phrases import ByteArray, DoubleArray
 from phrasetool.smt.extraction.smoothing import candidate_probabilities, forced_probabilities
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.encoded import EncoderSimilarities
@@ -325,7 +325,7 @@ class AnnotateRequest:
         )
 
 
-def annotate(request: AnnotateRequest, watch: Watch = NOBODY, more: Sequence[SimilaritySource] = ()) -> AnnotateCounts:
+def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[SimilaritySource] = ()) -> AnnotateCounts:
     """Write the table with more columns, and the ini if one is wanted.
 
     Args:

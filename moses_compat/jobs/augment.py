@@ -31,7 +31,7 @@ from phrasetool.augment.evidence import EVIDENCE, has_letter
 from phrasetool.errors import DataError
 from phrasetool.phrases import FloatArray
 from phrasetool.text_splitting import split_words
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class AugmentReport:
         return {**found, "right": some, "best_right": first}
 
 
-def augment(request: AugmentRequest, watch: Watch = NOBODY) -> AugmentReport:
+def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
     """Write the table with entries for unknown words, and the ini if one is wanted.
 
     Raises:

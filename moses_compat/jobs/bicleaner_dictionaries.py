@@ -14,7 +14,7 @@ from moses_compat.jobs.export_entries import PairEntry, PairFilter, read_pairs
 from moses_compat.lines.words import holds_white_space
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import open_table
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 _Line = Callable[[PairEntry], tuple[str, str, float]]
 
@@ -59,7 +59,7 @@ class DictionaryReport:
         return asdict(self)
 
 
-def export_dictionaries(request: DictionaryRequest, watch: Watch = NOBODY) -> DictionaryReport:
+def export_dictionaries(request: DictionaryRequest, watch: Watch = SILENT) -> DictionaryReport:
     """Write the dictionaries.
 
     Raises:

@@ -30,7 +30,7 @@ from phrasetool.phrases import DoubleArray, Int32Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import lines_with_ends, split_lines, split_words
 from phrasetool.vocabulary import unescape
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ def _units_of_line(vocabulary: UnitVocabulary, units: UnitTable, line: str) -> l
     return units.line(line)
 
 
-def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watch = NOBODY) -> CandidateReport:
+def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watch = SILENT) -> CandidateReport:
     """Write a list of candidates.
 
     Raises:

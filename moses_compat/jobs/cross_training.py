@@ -17,7 +17,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
 from phrasetool.training.data import held_out
 from phrasetool.training.run import TrainingRun
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from phrasetool.pair_classifier.model import PairClassifierModel
@@ -30,7 +30,7 @@ _BEST = "best"
 
 
 def filter_by_cross_training(
-    request: FilterRequest, *, best_threshold: bool = False, seed: int = 1, watch: Watch = NOBODY
+    request: FilterRequest, *, best_threshold: bool = False, seed: int = 1, watch: Watch = SILENT
 ) -> FilterReport:
     """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half takes for parallel.
 

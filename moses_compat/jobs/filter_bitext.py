@@ -34,7 +34,7 @@ from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import sentence_lengths
 from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
-from phrasetool.watch import NOBODY, FileProgress, Watch
+from phrasetool.watch import SILENT, FileProgress, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import ScoreParts
@@ -385,7 +385,7 @@ class FilterReport:
 
 
 def classifier_judge(
-    model: PairClassifierModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = NOBODY
+    model: PairClassifierModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = SILENT
 ) -> Callable[[Sample, FilterReport], PairScorer]:
     """What makes the judge, once a sample of the bitext is known.
 
@@ -406,7 +406,7 @@ def classifier_judge(
 
 
 def filter_bitext(
-    request: FilterRequest, make: Callable[[Sample, FilterReport], PairScorer], watch: Watch = NOBODY
+    request: FilterRequest, make: Callable[[Sample, FilterReport], PairScorer], watch: Watch = SILENT
 ) -> FilterReport:
     """Write what stays of a bitext.
 

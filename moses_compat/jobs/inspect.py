@@ -21,7 +21,7 @@ from phrasetool.phrases import Int64Array, Phrases
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import split_words
 from phrasetool.unique_phrases import number_distinct
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from phrasetool.tagger.model import TaggerModel
@@ -252,7 +252,7 @@ class _Tagged:
 
 def tag_support(
     table: str, scan: TableScan, tagger: TaggerModel, languages: tuple[str, str], bitext: tuple[str, str],
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> SupportReport:  # fmt: skip
     """Look for the parts of speech of each entry in a bitext: as neighbours in a source, and in its target.
 

@@ -28,7 +28,7 @@ from phrasetool.phrases import DoubleArray, Int64Array
 from phrasetool.text_encoders.vector_store import StoredPhrases, StoreKind, VectorStore
 from phrasetool.text_splitting import single_spaced, split_lines, split_words
 from phrasetool.vocabulary import unescape
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 _DIGEST = 16
 
@@ -103,7 +103,7 @@ class RowTexts(Sequence[str]):
         return self._ready(self._text.plain(place))
 
 
-def read_sides(source: str, target: str, ids: bool, watch: Watch = NOBODY) -> tuple[MiningText, MiningText]:
+def read_sides(source: str, target: str, ids: bool, watch: Watch = SILENT) -> tuple[MiningText, MiningText]:
     """Read both texts, which need not have equally many lines.
 
     Args:
@@ -325,7 +325,7 @@ class MinedTexts:
     unknown: tuple[int, int]
     judged: JudgedCandidates | None = None
 
-    def weighted(self, weight: float, settings: MiningSettings, watch: Watch = NOBODY) -> MinedTexts:
+    def weighted(self, weight: float, settings: MiningSettings, watch: Watch = SILENT) -> MinedTexts:
         """What is found with another weight of the probabilities; without a classifier the same."""
         if self.judged is None:
             return self
@@ -347,7 +347,7 @@ class MinedTexts:
 
 def mine_texts(
     source: str, target: str, encoder: PairEncoder, ready: Callable[[str, int], str], texts: str, store: str | None,
-    settings: MiningSettings, watch: Watch = NOBODY,
+    settings: MiningSettings, watch: Watch = SILENT,
 ) -> MinedTexts:  # fmt: skip
     """Search two texts.
 

@@ -64,7 +64,7 @@ from phrasetool.pivot.paths import (
 )
 from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import split_words
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 # Of the probability that a first table gives to its middle phrases, the share of those that the second has.  Measured:
 # German-English and English-Czech learnt from the same sentences of Multi30k 0.89; Chinese-English and English-Spanish
@@ -552,7 +552,7 @@ class PivotReport:
         return asdict(self)
 
 
-def pivot(request: PivotRequest, watch: Watch = NOBODY) -> PivotReport:
+def pivot(request: PivotRequest, watch: Watch = SILENT) -> PivotReport:
     """Write the table, and the reordering table if one is wanted.
 
     Raises:

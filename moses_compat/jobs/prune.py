@@ -51,7 +51,7 @@ from phrasetool.pruning.ranked_table import DecidedTable, RankedTable, TableReas
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
 from phrasetool.pruning.statistics import PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     pass
@@ -99,7 +99,7 @@ class PruneResult:
         return document
 
 
-def prune(request: PruneRequest, watch: Watch = NOBODY, more: Sequence[Sink] = ()) -> PruneResult:
+def prune(request: PruneRequest, watch: Watch = SILENT, more: Sequence[Sink] = ()) -> PruneResult:
     """Write the table without the removed entries, and the other files of the request.
 
     Args:
@@ -327,7 +327,7 @@ class Swept(NamedTuple):
         return self.failing - (self.entries - self.kept)
 
 
-def sweep(request: PruneRequest, watch: Watch = NOBODY) -> list[Swept]:
+def sweep(request: PruneRequest, watch: Watch = SILENT) -> list[Swept]:
     """Count how many entries each threshold of `request.sweep` leaves; no table is written.
 
     Raises:
@@ -412,7 +412,7 @@ def prune_table(
         decision = rule.decide(ranking)
         return DecidedBlock(read, decision, explain(ranking, decision))
 
-    settled = None if ask_all else rule.best.settles
+    settled = None if ask_all else rule.best.keeps_everything
     reader = EntryReader(source, scan, similarities, fingerprints=fingerprints, settled=settled, fields=fields)
     _send(reader, judge, sinks, scan, SourceOrder(source, scan, rule.best.by_source))
 

@@ -51,7 +51,7 @@ from phrasetool.pruning.measures import (
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.ranked_table import DecidedTable
 from phrasetool.pruning.sizes import SizeCurve
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from moses_compat.ini.tables import TableWeights
@@ -134,7 +134,7 @@ def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
     return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
 
 
-def similarity_sources(request: PruneRequest, watch: Watch = NOBODY) -> dict[Measure[np.float32], SimilaritySource]:
+def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Measure[np.float32], SimilaritySource]:
     """Return the sources of the similarities that the method of a request needs.
 
     Similarities of meaning may come from any model, from columns, from saved similarities or from a sentence encoder;
@@ -175,7 +175,7 @@ def similarity_sources(request: PruneRequest, watch: Watch = NOBODY) -> dict[Mea
     return sources
 
 
-def similarity_source(request: PruneRequest, watch: Watch = NOBODY) -> SimilaritySource:
+def similarity_source(request: PruneRequest, watch: Watch = SILENT) -> SimilaritySource:
     """Return the source of similarities of meaning.
 
     Raises:

@@ -23,7 +23,7 @@ from moses_compat.measures.similarity_requests import EncoderRequest, parts_besi
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import sorted_name
 from phrasetool.phrase_encoder.model import CPU
-from phrasetool.pruning.decision import is_paper_s, protects_frequent
+from phrasetool.pruning.decision import is_brae_rule, protects_frequent
 from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
@@ -35,9 +35,9 @@ from phrasetool.pruning.measures import (
     TableMeasures,
 )
 from phrasetool.pruning.methods import Method, parse_method
-from phrasetool.pruning.protection import AffordableBest, KeepBest, frequent_count
+from phrasetool.pruning.protection import KeepBest, KeepBestWithinBudget, frequent_count
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 # The best methods by measurement, where the weights of a model are known.
 BEST = "composition+semantic"
@@ -266,7 +266,7 @@ class PruneRequest:
                 f"{self.scores}: no such file; {{method}} {method.name} uses similarities that are there"
             )
 
-    def scan_for(self, watch: Watch = NOBODY) -> TableScan:
+    def scan_for(self, watch: Watch = SILENT) -> TableScan:
         """Return how the table is read, with warnings that go to `watch`."""
         return replace(self.scan, warn=watch.warn)
 
@@ -351,7 +351,7 @@ class PruneRequest:
     @property
     def streams(self) -> bool:
         """Whether the table can be pruned in one pass: by similarity alone, and not by a loss of BLEU."""
-        return is_paper_s(self.parsed_method) and self.max_bleu_loss is None
+        return is_brae_rule(self.parsed_method) and self.max_bleu_loss is None
 
     @property
     def by_source(self) -> bool:
@@ -397,7 +397,7 @@ class PruneRequest:
         if self.keep_top is not None:
             requested = KeepBest(self.keep_top, protect, self.frequent)
             return lambda entries: requested
-        return AffordableBest(measures, protect, self.frequent).best
+        return KeepBestWithinBudget(measures, protect, self.frequent).best
 
     @property
     def outputs(self) -> list[str | None]:

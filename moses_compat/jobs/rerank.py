@@ -20,7 +20,7 @@ from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_of_sums, bleu_statistics
 from phrasetool.smt.tuning.candidates import Weights
 from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 SCHEMA_VERSION = 1
 
@@ -69,7 +69,7 @@ class FeaturedList:
 
 
 def featured_list(
-    columns: NeuralColumns, text: SourceText, found: NBestList, threads: int, force: bool = False, watch: Watch = NOBODY
+    columns: NeuralColumns, text: SourceText, found: NBestList, threads: int, force: bool = False, watch: Watch = SILENT
 ) -> FeaturedList:
     """A list with the features of models, after it was asked whether it is a list of the text.
 
@@ -154,7 +154,7 @@ class RerankWeights:
             raise DataError(featured.found.name, message)
 
 
-def with_sparse_features_of(found: NBestList, names: FeatureNames, known: str, watch: Watch = NOBODY) -> NBestList:
+def with_sparse_features_of(found: NBestList, names: FeatureNames, known: str, watch: Watch = SILENT) -> NBestList:
     """A list with the sparse features that weights are known for; others count for nothing, as after tuning with Moses.
 
     Args:
@@ -205,7 +205,7 @@ def check_development_references(
     source: str,
     paths: Sequence[str],
     force: bool = False,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> None:
     """Refuse references of a development list that are no translations of its source, see `check_correspondence`.
 

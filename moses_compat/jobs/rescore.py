@@ -18,7 +18,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.tuning.reranking import first_lines
 from phrasetool.translator.model import TranslatorModel
 from phrasetool.vocabulary import UNKNOWN, Vocabulary
-from phrasetool.watch import NOBODY, Watch, refuse
+from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LENGTHS = ("words", "none")
 # What the names of the features that are appended begin with.
@@ -94,7 +94,7 @@ class DirectedModel:
     backward: bool
 
     def scores(
-        self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = NOBODY
+        self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = SILENT
     ) -> DoubleArray:
         """log p of each hypothesis of a sentence, or of the sentence; see `list_scores`."""
         from phrasetool.translator.decoding import list_scores
@@ -119,7 +119,7 @@ def _in_ids(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> Phras
 
 
 def load_directed(
-    folder: str, text: SourceText, found: NBestList, force: bool = False, watch: Watch = NOBODY
+    folder: str, text: SourceText, found: NBestList, force: bool = False, watch: Watch = SILENT
 ) -> DirectedModel:
     """Load a translator, and tell its direction by its vocabularies.
 
@@ -156,7 +156,7 @@ def load_directed(
         if min(known["text", language], known["list", language]) >= LEAST_KNOWN:
             raise ModelError(f"{folder}: both {text.name} and {found.name} are in its {language} language ({shares})")
     message = f"{folder}: does not translate between {text.name} and {found.name}: {shares}"
-    refuse(ModelError(message, remedy="go on"), force, watch.warn)
+    raise_or_warn(ModelError(message, remedy="go on"), force, watch.warn)
     return DirectedModel(model, folder, backward)
 
 
@@ -221,7 +221,7 @@ def check_fit(
                 f"(AUC {share:.2f} by {judge.folder}, 0.5 is chance): is it the list of another text, are lines "
                 "moved, or is the model untrained?"
             )
-            refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+            raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class NeuralColumns:
         return {"length": self.length, "models": names}
 
     def values(
-        self, text: SourceText, found: NBestList, threads: int, watch: Watch = NOBODY
+        self, text: SourceText, found: NBestList, threads: int, watch: Watch = SILENT
     ) -> tuple[FeatureNames, DoubleArray]:
         """The features, as they read when they are written with six digits.
 
@@ -305,7 +305,7 @@ def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
 
 def load_columns(
     folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False,
-    force: bool = False, watch: Watch = NOBODY,
+    force: bool = False, watch: Watch = SILENT,
 ) -> NeuralColumns:  # fmt: skip
     """The features that the models in some folders give of a list; see `NeuralColumns` and `load_directed`.
 

@@ -30,7 +30,7 @@ from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import run
 from phrasetool.pruning.statistics import OccurrenceCounts
 from phrasetool.text_splitting import single_spaced
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 MANIFEST = "manifest.json"
 _UNFINISHED = ".unfinished"
@@ -314,7 +314,7 @@ class _PartWork:
         return Part.of(output, source, occurrences)
 
 
-def annotate_parts(request: AnnotateRequest, watch: Watch = NOBODY) -> dict[str, Any]:
+def annotate_parts(request: AnnotateRequest, watch: Watch = SILENT) -> dict[str, Any]:
     """Annotate all parts of a folder.
 
     Args:
@@ -335,7 +335,7 @@ def annotate_parts(request: AnnotateRequest, watch: Watch = NOBODY) -> dict[str,
     return _work(annotate, request, settings, watch)
 
 
-def prune_parts(request: PruneRequest, watch: Watch = NOBODY) -> dict[str, Any]:
+def prune_parts(request: PruneRequest, watch: Watch = SILENT) -> dict[str, Any]:
     """Prune all parts of a folder by a threshold.
 
     Args:

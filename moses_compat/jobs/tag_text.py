@@ -14,7 +14,7 @@ from phrasetool.pipeline import run
 from phrasetool.tagger.data import JOINT
 from phrasetool.text_splitting import split_lines, split_words
 from phrasetool.vocabulary import unescape
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from phrasetool.tagger.model import TaggerModel
@@ -40,7 +40,7 @@ class TagReport:
 
 def tag_text(
     model: TaggerModel, language: str, text: str, output: str, form: str = "tags", threads: int = 1,
-    allow_empty: bool = False, watch: Watch = NOBODY,
+    allow_empty: bool = False, watch: Watch = SILENT,
 ) -> TagReport:  # fmt: skip
     """Write the tags of a text.
 

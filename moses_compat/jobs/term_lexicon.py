@@ -30,7 +30,7 @@ from phrasetool.errors import DataError
 from phrasetool.export.terms import TermPair, best_terms, is_term, spread
 from phrasetool.text_splitting import single_spaced
 from phrasetool.vocabulary import unescape
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 FORMS = ("tsv", "csv", "tbx")
 _COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
@@ -182,7 +182,7 @@ class LexiconReport:
         return asdict(self)
 
 
-def export_lexicon(request: LexiconRequest, watch: Watch = NOBODY) -> LexiconReport:
+def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconReport:
     """Write a lexicon.
 
     Raises:

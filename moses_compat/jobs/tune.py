@@ -23,7 +23,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.translator import Translator
 from phrasetool.smt.tuning.candidates import NBest, Weights, first_best_statistics
 from phrasetool.smt.tuning.loop import NBestDecoder, TuningResult, TuningRun, tune
-from phrasetool.watch import NOBODY, ItemTick, Watch
+from phrasetool.watch import SILENT, ItemTick, Watch
 
 NamedWeights = dict[str, list[float]]
 
@@ -104,7 +104,7 @@ def tune_model(
     threads: int,
     *,
     check: Callable[[NBest, Sequence[Phrases]], None] = lambda found, truth: None,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
     finished: FinishedWork | None = None,
     runner: Runner | None = None,

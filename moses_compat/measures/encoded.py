@@ -30,7 +30,7 @@ from phrasetool.text_encoders.margins import NORMALISATIONS, HalfArray, pair_sim
 from phrasetool.text_encoders.text_encoder import SIDES
 from phrasetool.text_encoders.vector_store import EncoderFit, StoredPhrases, StoreKind, VectorStore
 from phrasetool.text_splitting import split_words
-from phrasetool.watch import NOBODY, Watch, refuse
+from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 # Pairs that an encoder is measured on.
 _SAMPLE = 20_000
@@ -48,7 +48,7 @@ class _Found:
 
 
 def collect_phrases(
-    source: Input, scan: TableScan, ready: Callable[[str, int], str], watch: Watch = NOBODY
+    source: Input, scan: TableScan, ready: Callable[[str, int], str], watch: Watch = SILENT
 ) -> StoredPhrases:
     """Read a table from its beginning to its end.
 
@@ -236,7 +236,7 @@ class _EncoderReader(OneProcessReader):
 
 
 def encoder_similarities(
-    request: EncoderRequest, table: str, opened: Callable[[], Input], scan: TableScan, watch: Watch = NOBODY
+    request: EncoderRequest, table: str, opened: Callable[[], Input], scan: TableScan, watch: Watch = SILENT
 ) -> EncoderSimilarities:
     """Encode the phrases of a table, as far as that was not done before.
 
@@ -277,7 +277,7 @@ def encoder_similarities(
     if fit.by_chance:
         message = f"the encoder {name} tells pairs from others hardly better than chance (AUC {fit.auc:.2f})"
         message += ": it does not know both languages, or its vectors are not of one space"
-        refuse(DataError(table, message, remedy="go on"), scan.force, watch.warn)
+        raise_or_warn(DataError(table, message, remedy="go on"), scan.force, watch.warn)
     (source_keys, source_rows), (target_keys, target_rows) = (store.keys(side) for side in SIDES)
     signature = f"encoder:{'+'.join(dict.fromkeys(identities))}|texts:{texts}|normalise:{how.name}".replace(
         "|prefix=''", ""

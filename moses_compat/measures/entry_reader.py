@@ -71,8 +71,8 @@ class EntryReader:
         similarities: what is asked about every entry; None is nothing.
         fingerprints: whether to fingerprint every pair.
         columns: which score columns to read besides, from 0, given how many an entry has.
-        settled: tells of which sources all entries stay (see `KeepBest.settles`): nothing is asked about those where
-            that can be left out, and they count as alike; for one source of similarities.
+        settled: returns the sources whose entries all stay (see `KeepBest.keeps_everything`): nothing is asked about
+            those where that can be left out, and they count as alike; for one source of similarities.
         fields: whether more is looked at than lines and groups; without, no line is parsed that a source of
             similarities recognises; for one source of similarities, without columns.
     """

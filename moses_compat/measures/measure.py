@@ -25,7 +25,7 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray, EntryBlock, FloatArray, Int64Array
-from phrasetool.pruning.composition import Compositions, LevelledEntries, Losses
+from phrasetool.pruning.composition import Compositions, EntriesBySourceLength, Losses
 from phrasetool.pruning.measures import (
     COUNTS,
     FORCED,
@@ -87,7 +87,7 @@ class ComposedEntries:
         rules: how many of these have a label such as `[X]` in their source.
     """
 
-    entries: LevelledEntries
+    entries: EntriesBySourceLength
     sources: int
     rules: int
 
@@ -105,7 +105,7 @@ class ComposedEntries:
         targets = hash_words(text, places.source_ends + 3, places.target_ends)
         sizes = np.bincount(places.groups, minlength=len(heads))
         rules = int(np.count_nonzero(sources.lengths > places.words))
-        return cls(LevelledEntries.of(sources, sizes, targets, scores), len(heads), rules)
+        return cls(EntriesBySourceLength.of(sources, sizes, targets, scores), len(heads), rules)
 
 
 _LARGEST = np.finfo(np.float32).max

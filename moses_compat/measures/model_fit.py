@@ -17,7 +17,7 @@ from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import by_cosine
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Phrases
 from phrasetool.vocabulary import Vocabulary
-from phrasetool.watch import NOBODY, Watch, refuse
+from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 Element = TypeVar("Element")
 
@@ -194,7 +194,7 @@ class FitCheck:
     """
 
     def __init__(
-        self, folder: str, watch: Watch = NOBODY, force: bool = False, appended: bool = False, ahead: bool = False
+        self, folder: str, watch: Watch = SILENT, force: bool = False, appended: bool = False, ahead: bool = False
     ) -> None:
         self.folder = folder
         self.fit: ModelFit | None = None
@@ -294,4 +294,4 @@ class FitCheck:
         return self._appended
 
     def _refuse(self, error: DataError) -> None:
-        refuse(error, self._force, self.watch.warn)
+        raise_or_warn(error, self._force, self.watch.warn)

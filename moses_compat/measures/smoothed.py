@@ -33,7 +33,7 @@ from phrasetool.smt.extraction.smoothing import (
     smoothing_of,
     translation_probabilities,
 )
-from phrasetool.watch import refuse
+from phrasetool.watch import raise_or_warn
 
 # The methods, as options and settings call them.
 SMOOTHINGS = ("kneser-ney", "good-turing")
@@ -165,7 +165,7 @@ def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
     )
     # A table of a few lines is an example, or written by hand.
     few = counts.statistics.pairs <= FEW_LINES
-    refuse(DataError(name, message, remedy="go on"), scan.force or few, scan.warn)
+    raise_or_warn(DataError(name, message, remedy="go on"), scan.force or few, scan.warn)
 
 
 def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:

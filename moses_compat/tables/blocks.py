@@ -23,7 +23,7 @@ from phrasetool.kernels.hashing import GOLDEN, mix
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Mask, Phrases
 from phrasetool.pipeline import Runner
-from phrasetool.watch import refuse
+from phrasetool.watch import raise_or_warn
 
 BLOCK_BYTES = 1 << 21
 # A line longer than that is none of a table; without a limit, what is no text would be read as one line, to its end.
@@ -250,7 +250,7 @@ class TableScan:
 
     def refuse(self, error: DataError) -> None:
         """Raise what a check of the table found, or with `force` warn of it."""
-        refuse(error, self.force, self.warn)
+        raise_or_warn(error, self.force, self.warn)
 
     def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
         """bool, shape (N,): all good lines, and the faulty ones if they are kept.

@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from phrasetool.bert.data import PAD, SPECIAL, Batch, Batches, MaskedTexts, PieceTexts, mask_pieces
 from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.disk.folders import staged
-from phrasetool.nn.device import products_in
+from phrasetool.nn.device import autocast
 from phrasetool.text_encoders.folder_safety import folder_identity, go_offline, quieten
 from phrasetool.training.data import fingerprint
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
@@ -185,7 +185,7 @@ class MaskedLmTrainer(EpochTrainer[MaskedLmReport]):
         """Make one update; return the sum of the losses."""
         s = self.settings
         self.learnt.scale_rates(s.rate_share(self.updates_done + number, s.epochs * len(self._batches)))
-        with products_in(s.precision, self.module.device):
+        with autocast(s.precision, self.module.device):
             logits, targets = self._logits(batch, masked)
         loss = cross_entropy(logits.float(), targets)
         self.learnt.step(loss, s.clip)

@@ -23,7 +23,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Mask
 from phrasetool.pipeline import run
 from phrasetool.text_encoders.margins import HalfArray, pair_similarities
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 # (SCALE + sqrt(n) / 2) ** 2 < 2 ** 24, up to which float32 holds every whole number, for dimensions up to LARGEST.
 SCALE, LARGEST = 4000, 30_000
@@ -65,7 +65,7 @@ def nearest_both_ways(
     k: int,
     threads: int = 1,
     block: int | None = None,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> tuple[Neighbours, Neighbours]:
     """The k nearest targets of each source, and sources of each target, by cosine.
 
@@ -92,7 +92,7 @@ def exact_rows(
     k: int,
     threads: int = 1,
     block: int | None = None,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> tuple[Int64Array, Int64Array]:
     """The rows of the nearest alone; see `nearest_both_ways`."""
     from threadpoolctl import threadpool_limits
@@ -246,7 +246,7 @@ class Agreement:
 
 
 def approximately_nearest(
-    own: HalfArray, others: HalfArray, k: int, threads: int = 1, watch: Watch = NOBODY
+    own: HalfArray, others: HalfArray, k: int, threads: int = 1, watch: Watch = SILENT
 ) -> tuple[Neighbours, Agreement]:
     """The k nearest others of each row, by cosine; most of them.
 

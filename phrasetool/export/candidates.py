@@ -24,7 +24,7 @@ import numpy as np
 
 from phrasetool.disk.columns import DiskColumn
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases, prefix_sums
+from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Mask, Phrases, gathered_runs, prefix_sums
 
 DISCOUNT = 0.5
 # Groups that are looked at together; sums over several groups are made in these portions, whatever the blocks were.
@@ -221,8 +221,7 @@ def unit_candidates(
         owners = np.repeat(rows, units.lengths)
         weights.add(units.words.astype(np.int64), found.weights[owners])
         counts = np.diff(found.offsets)[owners]
-        starts = prefix_sums(counts)
-        places = np.arange(starts[-1]) + np.repeat(found.offsets[:-1][owners] - starts[:-1], counts)
+        _, places = gathered_runs(found.offsets[:-1][owners], counts)
         keys = np.repeat(units.words.astype(np.int64), counts) * vocabulary + found.words[places]
         pairs.add(keys, found.scores[places] * np.repeat(found.weights[owners], counts))
     known, seen = weights.all()

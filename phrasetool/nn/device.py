@@ -74,7 +74,7 @@ def one_torch_thread() -> Iterator[None]:
                 torch.set_num_threads(_before)
 
 
-FINE, COARSE = PRECISIONS = ("float32", "bfloat16")
+FLOAT32, BFLOAT16 = PRECISIONS = ("float32", "bfloat16")
 
 
 def has_instructions(precision: str, device: torch.device) -> bool:
@@ -86,7 +86,7 @@ def has_instructions(precision: str, device: torch.device) -> bool:
     """
     import torch
 
-    if precision == FINE:
+    if precision == FLOAT32:
         return True
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -107,12 +107,12 @@ def check_precision(precision: str, device: torch.device) -> None:
     """
     if not has_instructions(precision, device):
         raise DeviceError(
-            f"precision {precision} was asked for, but {device} has no instructions for it; {FINE} is faster here"
+            f"precision {precision} was asked for, but {device} has no instructions for it; {FLOAT32} is faster here"
         )
 
 
-def products_in(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Within it, products of matrices are taken in this precision; sums over many, softmax and parameters stay float32.
+def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Return a context for matrix products in this precision; long sums, softmax and parameters stay float32.
 
     Processors that multiply bfloat16 take about half the time for it (PyTorch's automatic mixed precision).
 
@@ -123,6 +123,6 @@ def products_in(precision: str, device: torch.device) -> contextlib.AbstractCont
     import torch
 
     context: contextlib.AbstractContextManager[None] = torch.autocast(
-        device.type, torch.bfloat16, enabled=precision == COARSE
+        device.type, torch.bfloat16, enabled=precision == BFLOAT16
     )
     return context

@@ -72,7 +72,7 @@ def contrastive_loss(sources: Tensor, targets: Tensor, translations: Tensor, tem
     """In-batch cross-entropy of cosines, the mean of both directions.
 
     A source is to be nearer to its target than to the others of the batch, and a target to its source.  The classifier
-    is no metric; with this loss sentence vectors are, so that the nearest can be searched for.
+    is not a metric; with this loss cosines of sentence vectors can be used to search for the nearest sentences.
 
     Args:
         sources, targets: vectors of B pairs, shape (B, n).

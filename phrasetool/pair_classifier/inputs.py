@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasetool.errors import ModelError
-from phrasetool.nn.device import FINE, products_in
-from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
+from phrasetool.nn.device import FLOAT32, autocast
+from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, gathered_runs, prefix_sums
 from phrasetool.text_encoders.encoders import check_pieces, longest_input, read_transformer
 from phrasetool.text_encoders.folder_safety import checked_folder
 from phrasetool.text_encoders.text_encoder import TOKENIZER, read_tokenizer
@@ -234,7 +234,7 @@ class WordSides(nn.Module):
         """See `TokenInputs`: nothing takes time."""
 
     def forget(self) -> None:
-        """See `TokenInputs`."""
+        """Release kept vectors; there are none."""
 
     def known(self, side: int, texts: Phrases, lexicon: Lexicon) -> Mask:
         """Return which texts have a known word, bool."""
@@ -460,7 +460,7 @@ class PretrainedInputs(nn.Module):
         # Where the vectors of each text begin among these.
         starts = np.empty(len(counts), np.int64)
         starts[order] = np.cumsum(counts[order]) - counts[order]
-        rows = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        _, rows = gathered_runs(starts, counts)
         return vectors.index_select(0, torch.from_numpy(rows).to(device))
 
     def _read(self, pieces: Sequence[Pieces], device: torch.device) -> Tensor:
@@ -472,8 +472,8 @@ class PretrainedInputs(nn.Module):
             words[row, : len(ids)], mask[row, : len(ids)] = ids, 1
             places.append(row * width + np.array(kept, np.int64))
         tensors = (torch.from_numpy(array).to(device) for array in (words, mask))
-        precision = self._precision if torch.is_grad_enabled() else FINE
-        with products_in(precision, device):
+        precision = self._precision if torch.is_grad_enabled() else FLOAT32
+        with autocast(precision, device):
             hidden: Tensor = self.encoder(**dict(zip(("input_ids", "attention_mask"), tensors, strict=True)))[0]
         hidden = hidden.float()
         rows = torch.from_numpy(np.concatenate(places)).to(device)

@@ -32,7 +32,7 @@ from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.layers import SeededDropout
 from phrasetool.pair_classifier.inputs import WORD_BEGIN, WORD_END, TokenInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
-from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, prefix_sums
+from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, gathered_runs
 from phrasetool.unique_phrases import distinct_phrases
 
 # Words of a sentence; longer ones have the vector of this length.
@@ -180,9 +180,7 @@ class PairClassifier(nn.Module):
         longest = self.network.architecture.longest
         if not len(texts) or texts.lengths.max() <= longest:
             return texts
-        lengths = np.minimum(texts.lengths, longest)
-        offsets = prefix_sums(lengths)
-        places = np.arange(offsets[-1]) + np.repeat(texts.offsets[:-1] - offsets[:-1], lengths)
+        offsets, places = gathered_runs(texts.offsets[:-1], np.minimum(texts.lengths, longest))
         return Phrases(offsets, texts.words[places])
 
     @torch.no_grad()

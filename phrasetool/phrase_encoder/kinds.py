@@ -99,8 +99,8 @@ class MeanMax(EncoderKind):
 
     name: ClassVar[str] = "mean-max"
     summary: ClassVar[str] = "self-attention, then the maximum and the mean over the words"
-    # Only word vectors are trained, spread out at first and fast.  Layers that learn are no better at this dimension,
-    # worse at telling similar phrases apart, and in co-training, where nothing parts phrases, make all of them alike.
+    # Only word vectors are trained, spread out at first and fast.  Trained layers are not better at this dimension,
+    # separate similar phrases less, and in co-training, where nothing separates phrases, make all of them alike.
     defaults: ClassVar[Mapping[str, Any]] = {
         "dimension": 512, "alpha": 0.0, "pretrain_iterations": 0, "learning_rate": 0.01, "optimizer": "adam",
         "vectors": "centred",

@@ -65,9 +65,9 @@ if TYPE_CHECKING:
 
 
 # Settings for losses of directions.  Both languages move towards each other's vectors of the iteration before, and
-# hardly anything parts phrases that point the same way from the start, so word vectors are spread out; and beside a
-# reconstruction error these losses learn less.
-SPREAD: Mapping[str, Any] = {"vectors": "centred", "alpha": 0.0, "learning_rate": 0.01}
+# hardly anything parts phrases that point the same way from the start, so word vectors are spread out; and together
+# with a reconstruction error these losses learn less.
+DIRECTIONAL_LOSS_DEFAULTS: Mapping[str, Any] = {"vectors": "centred", "alpha": 0.0, "learning_rate": 0.01}
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class _MarginLoss(CoTrainingObjective):
     # a negative that is orthogonal to the prediction.  All losses that share it learn less with smaller ones.
     margin: float = option(1.0, "Margin between true and negative partner.", ge=0)
 
-    defaults: ClassVar[Mapping[str, Any]] = SPREAD
+    defaults: ClassVar[Mapping[str, Any]] = DIRECTIONAL_LOSS_DEFAULTS
 
 
 @dataclass(frozen=True)
@@ -421,7 +421,7 @@ class Cosine(CoTrainingObjective):
 
     name: ClassVar[str] = "cosine"
     summary: ClassVar[str] = "have a high cosine with the partner, and nothing else"
-    defaults: ClassVar[Mapping[str, Any]] = SPREAD
+    defaults: ClassVar[Mapping[str, Any]] = DIRECTIONAL_LOSS_DEFAULTS
 
     def frozen_losses(self, predicted: Tensor, frozen: FrozenBatch) -> Tensor:
         """1 - cos(p, u), from 0 to 2; 1 where a vector is zero.  See `CoTrainingObjective`."""
@@ -456,7 +456,7 @@ class VonMisesFisher(CoTrainingObjective):
 
     name: ClassVar[str] = "vmf"
     summary: ClassVar[str] = "likelihood of the partner under a von Mises-Fisher distribution"
-    defaults: ClassVar[Mapping[str, Any]] = SPREAD
+    defaults: ClassVar[Mapping[str, Any]] = DIRECTIONAL_LOSS_DEFAULTS
     # A density can be above one.
     bounded: ClassVar[bool] = False
 

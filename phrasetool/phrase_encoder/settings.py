@@ -151,7 +151,7 @@ class TrainingSettings(Options):
         for name, value in changed.items():
             owners = [owner for owner, declared in options.items() if name in declared]
             if not owners and name not in known:
-                raise ValueError(_homeless(name, loss, encoder))
+                raise ValueError(_unknown_setting_message(name, loss, encoder))
             for owner in owners:
                 chosen[owner] = {**chosen.get(owner, {}), name: value}
             if name in known:
@@ -204,7 +204,7 @@ def _enlarge_batches(presets: dict[str, Any]) -> None:
         presets["batch_size"] = _TORCH_BATCH
 
 
-def _homeless(name: str, loss: str, encoder: str) -> str:
+def _unknown_setting_message(name: str, loss: str, encoder: str) -> str:
     """Return the message for a name that is neither a setting nor an option of this loss and this encoder."""
     owners, taken = [], []
     for what, plural, registry, chosen in (

@@ -21,7 +21,7 @@ from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.ranking import CHANCE
 from phrasetool.training.data import PhrasePairs
-from phrasetool.training.run import Doubt
+from phrasetool.training.run import ProblemHandler
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def start_parameters(
     settings: TrainingSettings,
     starts: tuple[Start, Start],
     report: Callable[[str, float], None] = lambda side, share: None,
-    doubt: Doubt = lambda message: None,
+    report_problem: ProblemHandler = lambda message: None,
 ) -> tuple[EncoderParameters, EncoderParameters]:
     """Start parameters of both languages, source first.
 
@@ -71,7 +71,7 @@ def start_parameters(
         settings: of the training.
         starts: what each language starts from, source first.
         report: called with a side and the share of its words that start from known vectors, if any vectors are known.
-        doubt: told if what was given for a language is of another one.
+        report_problem: called if what was given for a language is of another one.
 
     Raises:
         DataError: of the words of a language, hardly any is known to what was given to start it from.
@@ -87,7 +87,7 @@ def start_parameters(
         if not problem and not any(word in known or word.lower() in known for word in written[which][1][1:]):
             problem = f"knows no word of the {SIDES[which]}"
         if problem:
-            doubt(f"{starts[which].name}: {problem}")
+            report_problem(f"{starts[which].name}: {problem}")
 
     source, target = (_side(which, *texts[which], settings, starts[which], report, check) for which in range(2))
     return source, target
@@ -212,20 +212,20 @@ def with_known_words(
     ), (made[0], made[1])  # fmt: skip
 
 
-def check_one_space(model: BilingualModel, pairs: PhrasePairs, doubt: Doubt) -> None:
+def check_one_space(model: BilingualModel, pairs: PhrasePairs, report_problem: ProblemHandler) -> None:
     """Say it where a model that learnt nothing tells pairs from others hardly better than chance.
 
     Args:
         model: of vectors that should be of one space.
         pairs: that it is to tell.
-        doubt: told if it does not.
+        report_problem: called if it does not.
     """
     step = max(1, len(pairs) // _SAMPLE)
     some = np.arange(0, len(pairs), step)
     vocabularies = pairs.source_vocabulary, pairs.target_vocabulary
     fit = measure_fit(by_cosine(model.scorer()), (pairs.sources.select(some), pairs.targets.select(some)), vocabularies)
     if fit.can_tell and fit.chance < CHANCE:
-        doubt(
+        report_problem(
             "the word vectors of the two languages are not of one space: they tell pairs from others no better than "
             f"chance (AUC {fit.chance:.2f}); with a transformation that is learnt they may do"
         )

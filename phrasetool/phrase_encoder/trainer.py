@@ -32,7 +32,7 @@ from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining, Sides, parts
 from phrasetool.training.data import PhrasePairs, held_out_pairs
 from phrasetool.training.loop import Tick, Trainer, optimizer_tensors, restore_optimizer, train, write_log
-from phrasetool.training.run import DivergedError, Doubt, StartError, TrainingRun
+from phrasetool.training.run import DivergedError, ProblemHandler, StartError, TrainingRun
 
 _NAMES = ("source", "target")
 # Pairs that the error at the start of plain SGD is measured on, at least.
@@ -114,7 +114,7 @@ class PhraseTrainer(Trainer[IterationReport]):
         # A batch of a few pairs, which plain SGD takes, says little about the error of all.
         size = max(settings.batch_size, _START_PAIRS) if settings.optimizer == "sgd" else settings.batch_size
         batch = np.arange(min(size, len(pairs)))
-        self._method.try_out(batch)
+        self._method.warm_up(batch)
         reconstruction, semantic = self._method.errors(batch)
         self._start_errors = {
             "pretrain": self._joint(reconstruction, None), "train": self._joint(reconstruction, semantic),
@@ -302,7 +302,7 @@ def train_model(
     initial: Callable[[], tuple[EncoderParameters, EncoderParameters]],
     run: TrainingRun,
     *,
-    doubt: Doubt = lambda message: None,
+    report_problem: ProblemHandler = lambda message: None,
 ) -> BilingualModel:
     """Train a model and save it.
 
@@ -311,7 +311,7 @@ def train_model(
         settings: hyper-parameters of training.
         initial: makes the start parameters, source first; not called when resuming.
         run: where and how.
-        doubt: told if there is nothing to train and what there is makes no sense.
+        report_problem: called if there is nothing to train and what there is makes no sense.
 
     Raises:
         ModelError: there is a finished model or an unfinished training; or the checkpoint is missing, damaged, or of
@@ -323,7 +323,7 @@ def train_model(
     run.check_space(_space(pairs, settings))
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not settings.kind.learns:
-        return _untrained(pairs, settings, initial(), run, doubt)
+        return _untrained(pairs, settings, initial(), run, report_problem)
     held = held_out_pairs(pairs, settings.held_out, settings.seed)
     held_out = pairs.select(np.flatnonzero(held)) if held.any() else None
     pairs = pairs.select(np.flatnonzero(~held)) if held.any() else pairs
@@ -345,12 +345,12 @@ def _untrained(
     settings: TrainingSettings,
     parameters: tuple[EncoderParameters, EncoderParameters],
     run: TrainingRun,
-    doubt: Doubt,
+    report_problem: ProblemHandler,
 ) -> BilingualModel:
     """A model of what there is at the start."""
     training = {**settings.as_dict(), "pairs": len(pairs), "iterations_done": 0, **run.record}
     model = BilingualModel(pairs.source_vocabulary, pairs.target_vocabulary, *parameters, settings.kind, training)
-    check_one_space(model, pairs, doubt)
+    check_one_space(model, pairs, report_problem)
     write_log(run.folder, [])
     run.save(model)
     return model

@@ -303,7 +303,7 @@ class CoTraining:
         weights = self._sides.weights[self._sides[which].rows(batch)]
         return (weights * (self._alpha * errors + (1 - self._alpha) * semantic)).mean()
 
-    def try_out(self, batch: Int64Array) -> None:
+    def warm_up(self, batch: Int64Array) -> None:
         """Compute the gradients of a batch, for both languages in turn, and forget them."""
         for which, side in enumerate(self._sides):
             vectors, errors = side.forward(batch, side.phrases.select(batch))
@@ -414,7 +414,7 @@ class JointTraining:
         self._alpha = settings.alpha
         self._objective = objective
 
-    def try_out(self, batch: Int64Array) -> None:
+    def warm_up(self, batch: Int64Array) -> None:
         """Compute the gradients of a batch, for both languages in turn, and forget them."""
         for side in self._sides:
             vectors, errors = side.forward(batch, side.phrases.select(batch))

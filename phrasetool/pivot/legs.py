@@ -16,7 +16,7 @@ import numpy.typing as npt
 from phrasetool.disk.columns import DiskColumn
 from phrasetool.kernels.hashing import FNV_BASIS, GOLDEN, fnv, mix
 from phrasetool.kernels.jit import exact_kernel
-from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, prefix_sums
+from phrasetool.phrases import ByteArray, DoubleArray, Int64Array, gathered_runs, prefix_sums
 
 # Columns of the numbers of an entry: p(s|t), its lexical weight, p(t|s), its lexical weight, how often the pair was
 # seen, and how often the end of the leg that is not in the middle was.
@@ -57,9 +57,7 @@ class Ragged:
 
     def select(self, runs: Int64Array) -> Ragged:
         """These runs, in this order."""
-        lengths = np.diff(self.offsets)[runs]
-        offsets = prefix_sums(lengths)
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][runs] - offsets[:-1], lengths)
+        offsets, places = gathered_runs(self.offsets[:-1][runs], np.diff(self.offsets)[runs])
         return Ragged(self.items[places], offsets)
 
     @classmethod

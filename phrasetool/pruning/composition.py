@@ -28,7 +28,7 @@ import numpy.typing as npt
 from phrasetool.disk.columns import DiskColumn
 from phrasetool.kernels.hashing import NO_KEY, find_key, mix
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, gathered_runs
 from phrasetool.pipeline import run
 
 HashArray = npt.NDArray[np.uint64]
@@ -58,13 +58,12 @@ class HashedPhrases:
 
     def select(self, rows: Int64Array) -> HashArray:
         """The words of some of them, one phrase after another."""
-        lengths = self.lengths[rows]
-        starts = np.cumsum(lengths) - lengths
-        return self.words[np.arange(int(lengths.sum())) + np.repeat(self.offsets[:-1][rows] - starts, lengths)]
+        _, places = gathered_runs(self.offsets[:-1][rows], self.lengths[rows])
+        return self.words[places]
 
 
 @dataclass(frozen=True)
-class LevelledEntries:
+class EntriesBySourceLength:
     """M entries, ready to be written by the lengths of their sources.
 
     Attributes:
@@ -80,7 +79,7 @@ class LevelledEntries:
     @classmethod
     def of(
         cls, sources: HashedPhrases, sizes: Int64Array, targets: HashedPhrases, scores: FloatArray
-    ) -> LevelledEntries:
+    ) -> EntriesBySourceLength:
         """Sort entries.
 
         Args:
@@ -271,7 +270,7 @@ class Compositions:
         """
         return 21 * entries + 8 * words
 
-    def add(self, entries: LevelledEntries) -> None:
+    def add(self, entries: EntriesBySourceLength) -> None:
         """Write the next entries.
 
         Raises:

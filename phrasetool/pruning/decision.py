@@ -252,8 +252,8 @@ class Rule:
         if threshold is not None:
             return cls(method, AtThreshold(threshold), best)
         if size is not None:
-            return cls(method, AtThresholdForSize(size) if is_paper_s(method) else OfSize(size), best)
-        own = AtThreshold(method.thresholds[0]) if is_paper_s(method) else AtOwnThresholds()
+            return cls(method, AtThresholdForSize(size) if is_brae_rule(method) else OfSize(size), best)
+        own = AtThreshold(method.thresholds[0]) if is_brae_rule(method) else AtOwnThresholds()
         return cls(method, own, best)
 
     def ranking(self, measures: Measures) -> Ranking:
@@ -265,7 +265,7 @@ class Rule:
         return decide(ranking, self.cut, self.best)
 
 
-def is_paper_s(method: Method) -> bool:
+def is_brae_rule(method: Method) -> bool:
     """Whether meaning is the only criterion, so that the rule of Zhang et al. is followed to the letter."""
     return method.names == (SEMANTIC.name,)
 
@@ -278,12 +278,12 @@ def protects_frequent(method: Method, at_threshold: bool) -> bool:
         method: how entries are ranked.
         at_threshold: whether the ranking is cut at thresholds, and not by a size or a loss.
     """
-    return at_threshold and is_paper_s(method)
+    return at_threshold and is_brae_rule(method)
 
 
 def rank(method: Method, measures: Measures) -> Ranking:
     """How a method ranks entries."""
-    return Ranking.by_similarity(method, measures) if is_paper_s(method) else Ranking.of(method, measures)
+    return Ranking.by_similarity(method, measures) if is_brae_rule(method) else Ranking.of(method, measures)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class KeepBest:
         best = "the best" if self.k == 1 else f"the {self.k} best"
         return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
 
-    def settles(self, group_offsets: Int64Array, source_lengths: Int64Array) -> Mask:
+    def keeps_everything(self, group_offsets: Int64Array, source_lengths: Int64Array) -> Mask:
         """The sources that keep all their entries, whatever these are worth.
 
         Args:
@@ -174,7 +174,7 @@ class KeepBest:
         return best_of_groups(group_offsets, keys, self.k, eligible)
 
 
-class AffordableBest:
+class KeepBestWithinBudget:
     """Choose how many of the best entries of a source are protected in a table of a given size.
 
     Ten of every source (or word) are more than a small table can hold, and leave no room for other entries.  So the

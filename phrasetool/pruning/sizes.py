@@ -42,7 +42,7 @@ class SizeCurve:
         survivors: int64, entries that each of the thresholds leaves.
         failing: int64, entries that each would remove if nothing were protected.
         entries: all of them.
-        immortal: those of infinite strength.
+        always_kept: those of infinite strength.
 
     Args:
         thresholds: at which exact counts are required.
@@ -53,7 +53,7 @@ class SizeCurve:
         self.survivors = np.zeros(len(self.thresholds), np.int64)
         self.failing = np.zeros(len(self.thresholds), np.int64)
         self.entries = 0
-        self.immortal = 0
+        self.always_kept = 0
         self._bins = np.zeros(_BINS + 1, np.int64)
 
     def add(self, strengths: npt.NDArray[np.float64], worth: npt.NDArray[np.floating] | None = None) -> None:
@@ -66,7 +66,7 @@ class SizeCurve:
         worth = strengths if worth is None else worth
         mortal = strengths[np.isfinite(strengths)]
         self.entries += len(strengths)
-        self.immortal += len(strengths) - len(mortal)
+        self.always_kept += len(strengths) - len(mortal)
         for i, threshold in enumerate(self.thresholds):
             self.survivors[i] += int((strengths >= threshold).sum())
             self.failing[i] += int((worth < threshold).sum())
@@ -80,10 +80,10 @@ class SizeCurve:
             TooSmallError: even the highest threshold leaves more.
         """
         allowed = allowed_entries(fraction, self.entries)
-        if self.immortal > allowed:
-            raise TooSmallError.of(self.immortal, self.entries, fraction)
+        if self.always_kept > allowed:
+            raise TooSmallError.of(self.always_kept, self.entries, fraction)
         # survivors_from[b]: entries that survive the threshold at the lower edge of bin b.
-        survivors_from = self.immortal + np.cumsum(self._bins[::-1])[::-1]
+        survivors_from = self.always_kept + np.cumsum(self._bins[::-1])[::-1]
         enough = np.flatnonzero(survivors_from <= allowed)
         first = int(enough[0]) if len(enough) else _BINS + 1
         return float(first * 2.0 / _BINS - 1.0) if first else -1.0

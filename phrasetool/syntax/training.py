@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from phrasetool.nn.device import products_in
+from phrasetool.nn.device import autocast
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.syntax.data import (
     NamedBitext,
@@ -36,7 +36,7 @@ from phrasetool.tagger.model import TaggerModel
 from phrasetool.training.data import fingerprint, length_batches
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, train_epochs
 from phrasetool.training.run import StartError, TrainingRun
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 # Number of batches whose examples are sorted by length together.
 _POOL = 500
@@ -108,7 +108,7 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
         s = self.settings
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
-        with products_in(s.precision, self._device):
+        with autocast(s.precision, self._device):
             logits, targets = self._logits(self.examples, batch)
         loss = cross_entropy(logits.float(), targets, ignore_index=_NO_TARGET)
         self.learnt.step(loss, s.clip)
@@ -192,7 +192,7 @@ def train_syntax(
     run: TrainingRun,
     *,
     start: SyntaxModel | None = None,
-    watch: Watch = NOBODY,
+    watch: Watch = SILENT,
 ) -> SyntaxModel:
     """Train a syntactic encoder and save it.
 

@@ -41,7 +41,7 @@ from phrasetool.text_encoders.margins import (
     unit_rows,
 )
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 _SCHEMA = 1
 _HEADER, _SAMPLE, _LOCK = "store.json", "sample.npy", ".lock"
@@ -253,7 +253,7 @@ class VectorStore:
 
     def fill(
         self, phrases: StoredPhrases, load: Callable[[], tuple[TextEncoder, TextEncoder]], name: str,
-        watch: Watch = NOBODY, threads: int = 1,
+        watch: Watch = SILENT, threads: int = 1,
     ) -> None:  # fmt: skip
         """Encode the texts whose vectors are missing.
 
@@ -359,7 +359,7 @@ class VectorStore:
         return keys, rows
 
     def normalised(
-        self, how: Normalisation, watch: Watch = NOBODY, threads: int = 1
+        self, how: Normalisation, watch: Watch = SILENT, threads: int = 1
     ) -> tuple[tuple[HalfArray, HalfArray], tuple[FloatArray, FloatArray], EncoderFit]:
         """Return normalised vectors, their nearness (see `nearness`), and the quality of the similarities.
 

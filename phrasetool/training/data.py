@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases, prefix_sums
-from phrasetool.training.run import Doubt
+from phrasetool.training.run import ProblemHandler
 from phrasetool.unique_phrases import number_distinct
 from phrasetool.vocabulary import UNKNOWN, UNKNOWN_WORD, Vocabulary
 
@@ -198,21 +198,21 @@ def _joined(first: Phrases, second: Phrases, border: int) -> Phrases:
     return Phrases(offsets, words)
 
 
-def check_pairs(name: str, pairs: PhrasePairs, doubt: Doubt) -> None:
-    """Doubt pairs from which nothing can be learnt.
+def check_pairs(name: str, pairs: PhrasePairs, report_problem: ProblemHandler) -> None:
+    """ProblemHandler pairs from which nothing can be learnt.
 
     Args:
         name: where they are from.
         pairs: distinct ones.
-        doubt: called with a message for each problem.
+        report_problem: called with a message for each problem.
     """
     if len(pairs) < _FEWEST_PAIRS:
         plural = "s" if len(pairs) > 1 else ""
-        doubt(f"{name}: {len(pairs)} distinct phrase pair{plural} to learn from, expected some 20 at least")
+        report_problem(f"{name}: {len(pairs)} distinct phrase pair{plural} to learn from, expected some 20 at least")
     equal = _equal_sides(pairs)
     most = next((share for enough, share in _MOST_EQUAL if len(pairs) >= enough), 1.0)
     if equal > most * len(pairs):
-        doubt(
+        report_problem(
             f"{name}: {equal:,} of {len(pairs):,} pairs have the same phrase on both sides, expected phrases and their "
             "translations"
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from phrasetool.disk.folders import CONFIG, check_folder, check_space, remove_dead, restore
 from phrasetool.errors import ModelError, PhraseToolError, reason
-from phrasetool.watch import ItemTick, Watch, refuse
+from phrasetool.watch import ItemTick, Watch, raise_or_warn
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,7 @@ class TrainingRun:
 
     def refuse(self, error: PhraseToolError) -> None:
         """Raise an error, or only warn of it if training is forced."""
-        refuse(error, self.force, self.warn)
+        raise_or_warn(error, self.force, self.warn)
 
     def save(self, model: SavedModel) -> None:
         """Save what was trained, in the place of the checkpoint.
@@ -186,14 +186,14 @@ def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
     return DivergedError(f"{message}; {advice}", remedy="keep a poor model")
 
 
-# Told of what makes no sense: raises, or warns and lets it pass.
-Doubt = Callable[[str], None]
+# Called with the problem of an implausible input: raises, or warns and continues.
+ProblemHandler = Callable[[str], None]
 
 
-def doubting(watch: Watch, force: bool) -> Doubt:
-    """Return a function that raises at the first doubt, or with `force` warns and continues."""
+def problem_handler(watch: Watch, force: bool) -> ProblemHandler:
+    """Return a function that raises at the first problem, or with `force` warns and continues."""
 
-    def doubt(message: str) -> None:
-        refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+    def report_problem(message: str) -> None:
+        raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
-    return doubt
+    return report_problem

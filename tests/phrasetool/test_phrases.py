@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.phrases import Phrases, prefix_sums
+from phrasetool.phrases import Phrases, gathered_runs, prefix_sums
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
 
@@ -71,3 +73,11 @@ def test_prefix_sums(kind, counts):
     sums = prefix_sums(kind(counts))
     assert sums.dtype == np.int64
     assert sums.tolist() == [sum(counts[:i]) for i in range(len(counts) + 1)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=20))
+def test_runs_are_gathered_one_after_another(runs):
+    starts, lengths = (np.array([run[k] for run in runs], np.int64) for k in range(2))
+    offsets, places = gathered_runs(starts, lengths)
+    parts = [places[a:b].tolist() for a, b in pairwise(offsets)]
+    assert parts == [list(range(start, start + length)) for start, length in runs]

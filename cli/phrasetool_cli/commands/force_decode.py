@@ -89,7 +89,7 @@ def command(
     from phrasetool.pipeline import run
     from phrasetool.smt.corpus.symbols import Symbols
     from phrasetool.smt.decoder.forced import REACHED, REASONS, ForcedDecoder, ForcedOptions, count_pairs
-    from phrasetool.watch import refuse
+    from phrasetool.watch import raise_or_warn
 
     check_resumable(resume, source, output)
     model = MosesModel.read(ini, table, reordering_table)
@@ -142,7 +142,7 @@ def command(
                 f"{source}: none of its {len(references):,} sentences can be decoded to its translation "
                 f"({count:,}: {reason}); expected the bitext of {model.shown_tables}"
             )
-            refuse(PhraseToolError(message, remedy="go on"), force, watch.warn)
+            raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
         out.write_text(used_pairs(entries, uses))
     document(
         {

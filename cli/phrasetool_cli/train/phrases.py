@@ -144,17 +144,17 @@ def _train(
     from phrasetool.nn.device import device_name
     from phrasetool.phrase_encoder.start import start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
-    from phrasetool.training.run import doubting
+    from phrasetool.training.run import problem_handler
     from phrasetool_cli.progress import TerminalWatch, TrainingProgress
 
     watch = TerminalWatch(run.quiet)
-    tell, doubt = watch.say, doubting(watch, run.force)
+    tell, report_problem = watch.say, problem_handler(watch, run.force)
     try:
         settings = TrainingSettings.for_loss(**chosen)
     except ValueError as error:
         raise usage_error(error) from error
     run.ready([pairs, *(file for start in starts for file in start.files)])
-    data, starts = with_known_words(_read(pairs, kept, watch, doubt), settings, starts)
+    data, starts = with_known_words(_read(pairs, kept, watch, report_problem), settings, starts)
     if chosen["batch_size"] is None:
         settings = settings.with_batches_for(len(data))
     # Both languages are trained side by side; within a language one thread is fastest at these sizes.
@@ -175,13 +175,19 @@ def _train(
     with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, run.quiet) as progress:
         training = run.training_run(place, watch, record=record, on_report=progress.report, tick=progress.tick)
         trained = train_model(
-            data, settings, lambda: start_parameters(data, settings, starts, known, doubt), training, doubt=doubt
+            data,
+            settings,
+            lambda: start_parameters(data, settings, starts, known, report_problem),
+            training,
+            report_problem=report_problem,
         )
     tell(f"saved {trained.signature} to {run.folder} after {time.monotonic() - began:.0f} s")
     return trained
 
 
-def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Callable[[str], None]) -> PhrasePairs:
+def _read(
+    pairs: str, kept: tuple[int, float], watch: TerminalWatch, report_problem: Callable[[str], None]
+) -> PhrasePairs:
     """Read the pairs of a file, up to a maximum length and from a minimum count on."""
     from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
     from moses_compat.files.streams import Input
@@ -198,7 +204,7 @@ def _read(pairs: str, kept: tuple[int, float], watch: TerminalWatch, doubt: Call
         data = read_training_pairs(
             source, max_length=max_length, min_count=min_count, progress=progress, counted=counted
         )
-        check_pairs(source.name, data, doubt)
+        check_pairs(source.name, data, report_problem)
     return data
 
 

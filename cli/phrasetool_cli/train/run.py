@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from phrasetool.nn.device import FINE, check_precision
+from phrasetool.nn.device import FLOAT32, check_precision
 from phrasetool.text_splitting import split_lines
 from phrasetool_cli.checks import check_inputs
 from phrasetool_cli.command import sections
@@ -87,7 +87,7 @@ class RunOptions:
         folder = values.pop("folder") or default_model()
         return cls(Path(folder), **{one.name: values.pop(one.name) for one in fields(cls) if one.name != "folder"})
 
-    def ready(self, inputs: Iterable[str], precision: str = FINE) -> torch.device:
+    def ready(self, inputs: Iterable[str], precision: str = FLOAT32) -> torch.device:
         """Check that files are there, and the device; returns the device.
 
         Args:

@@ -134,11 +134,11 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
 
     from phrasetool.nn.device import device_name
     from phrasetool.training.data import check_pairs
-    from phrasetool.training.run import doubting
+    from phrasetool.training.run import problem_handler
     from phrasetool.translator.training import train_translator
 
     watch = TerminalWatch(run.quiet)
-    doubt = doubting(watch, run.force)
+    report_problem = problem_handler(watch, run.force)
     loss = values["loss"] or TranslatorSettings.loss
     try:
         settings = TranslatorSettings.from_options({**given_options(TranslatorSettings, values), **_of_losses(values)},
@@ -150,10 +150,10 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
     source, target, table = _vocabularies(inputs, texts, settings, run, watch)
     pairs, held = texts.in_ids(source, target), development.in_ids(source, target)
-    check_pairs(" and ".join(inputs.files), pairs, doubt)
+    check_pairs(" and ".join(inputs.files), pairs, report_problem)
     for which, vocabulary in enumerate((source, target)):
         if inputs.development and (fault := _foreign(which, development, set(vocabulary.words))):
-            doubt(f"{inputs.development[which]}: the vocabulary {fault}")
+            report_problem(f"{inputs.development[which]}: the vocabulary {fault}")
     unknown = [vocabulary.counts[0] / max(vocabulary.counts.sum(), 1) for vocabulary in (source, target)]
     watch.say(
         f"{len(pairs):,} pairs, {len(source) - 1:,} and {len(target) - 1:,} words; {unknown[0]:.1%} and "
@@ -192,7 +192,7 @@ def _vocabularies(
 ) -> tuple[Vocabulary, Vocabulary, FloatArray]:
     """Source and target words, and what is predicted."""
     from phrasetool.disk.folders import check_space
-    from phrasetool.training.run import doubting
+    from phrasetool.training.run import problem_handler
     from phrasetool.translator.network import target_table
     from phrasetool.translator.training import checkpoint_bytes
 
@@ -203,7 +203,7 @@ def _vocabularies(
     known = _known_vectors(inputs, texts, settings, watch)
     if inputs.vectors:
         if fault := _foreign(1, texts, known):
-            doubting(watch, run.force)(f"{inputs.vectors}: {fault}")
+            problem_handler(watch, run.force)(f"{inputs.vectors}: {fault}")
         target = texts.target_vocabulary(*limits, known)
     try:
         table = target_table(target, known, settings.centring, settings.unknown_vector, settings.seed)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from phrasetool.kernels.hashing import find_ids, make_slots
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, prefix_sums
+from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases, gathered_runs
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
 
@@ -87,9 +87,8 @@ def spans_of(sentences: Phrases, longest: int) -> Phrases:
         first = np.flatnonzero(remaining >= size)
         starts.append(first)
         sizes.append(np.full(len(first), size))
-    begin, lengths = np.concatenate(starts), np.concatenate(sizes)
-    offsets = prefix_sums(lengths)
-    return Phrases(offsets, sentences.words[np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)])
+    offsets, places = gathered_runs(np.concatenate(starts), np.concatenate(sizes))
+    return Phrases(offsets, sentences.words[places])
 
 
 @dataclass(frozen=True)
@@ -278,8 +277,7 @@ def offered_words(table: TranslationTable, sentences: Phrases, best: int) -> Phr
         used = np.unique(lines[starts] * len(table.first) + numbers)
         line, source = np.divmod(used, len(table.first))
         counts = first[source + 1] - first[source]
-        ends = np.cumsum(counts)
-        rows = np.arange(counts.sum()) + np.repeat(first[source] - ends + counts, counts)
+        _, rows = gathered_runs(first[source], counts)
         offered = targets.select(rows)
         pairs.append(np.unique(np.repeat(np.repeat(line, counts), offered.lengths) * words + offered.words))
     line, word = np.divmod(np.unique(np.concatenate(pairs)), words)

@@ -7,13 +7,13 @@ from moses_compat.engine.development_check import DevelopmentCheck, DevelopmentF
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
 from phrasetool.smt.evaluation.bleu import bleu_statistics
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import Told
 
 SENTENCES = 60
 
 
-def check(force=False, watch=NOBODY):
+def check(force=False, watch=SILENT):
     return DevelopmentCheck(None, "dev.x", ["dev.y"], force, watch)
 
 
@@ -49,11 +49,11 @@ def test_lines_of_other_sentences():
         (np.random.default_rng(1).permutation(SENTENCES), "dev.y: its lines share no more words with what table has"),
     ):
         with pytest.raises(PhraseToolError, match=message):
-            check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", NOBODY)
+            check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", SILENT)
         told = Told()
         check_correspondence(truth, truth.select(lines), "dev.x", "dev.y", "table", told, force=True)
         assert len(told.warned) == 1
-    assert check_correspondence(truth, truth, "dev.x", "dev.y", "table", NOBODY) > 0.9
+    assert check_correspondence(truth, truth, "dev.x", "dev.y", "table", SILENT) > 0.9
 
 
 def test_weights_that_are_still_to_be_tuned_may_be_bad():

@@ -21,7 +21,7 @@ columns = "kneser-ney"
 iterations = 2
 """
 # Nothing has to be built.
-NOBODY = ["/there/is/no/such/program"]
+SILENT = ["/there/is/no/such/program"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def config(tmp_path_factory):
 
 def test_parts_are_done_once(config):
     first = Told()
-    frames = run_experiment(config, NOBODY, 1, 3, first)
+    frames = run_experiment(config, SILENT, 1, 3, first)
     assert list(frames) == ["pruning", "contests", "surprises", "annotation"]
     assert first.warned == []
     skipped, *counted = first.said
@@ -56,7 +56,7 @@ def test_parts_are_done_once(config):
     assert ", 3 cores, Python " in facts["machine"]
 
     again = Told()
-    for name, frame in run_experiment(config, NOBODY, 2, 3, again).items():
+    for name, frame in run_experiment(config, SILENT, 2, 3, again).items():
         assert frame.equals(frames[name])
     assert [label for label, _ in again.begun] == ["measure", "translate", "tune"]
     assert again.done == [("translate", 0), ("tune", 0)]
@@ -66,7 +66,7 @@ def test_a_program_that_is_not_there(tmp_path):
     """Similarities of a model have to be computed by a command."""
     path = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     with pytest.raises(FileNotFoundError, match="no/such/program"):
-        run_experiment(read_experiment_config(str(path)), NOBODY)
+        run_experiment(read_experiment_config(str(path)), SILENT)
     assert not (tmp_path / "out" / "experiment.json").exists()
 
 
@@ -75,11 +75,11 @@ def test_what_is_wrong_is_found_before_anything_is_done(tmp_path):
     config = read_experiment_config(str(path))
     (tmp_path / "moses.ini").write_text(INI.replace("LM0= 0.4\n", ""))
     with pytest.raises(PhraseToolError, match=r"moses\.ini:10: \[weight\] has no line LM0="):
-        run_experiment(config, NOBODY)
+        run_experiment(config, SILENT)
     (tmp_path / "moses.ini").write_text(INI)
     (tmp_path / "lm.arpa").unlink()
     with pytest.raises(PhraseToolError, match=r"lm\.arpa: "):
-        run_experiment(config, NOBODY)
+        run_experiment(config, SILENT)
     assert not (tmp_path / "out").exists()
 
 
@@ -96,5 +96,5 @@ def test_who_knows_the_development_set_is_told(tmp_path):
 
     watch = Stopping()
     with pytest.raises(PhraseToolError, match="enough"):
-        run_experiment(read_experiment_config(str(path)), NOBODY, watch=watch)
+        run_experiment(read_experiment_config(str(path)), SILENT, watch=watch)
     assert watch.warned == ["5 of 6 sentence pairs of the development set are in the training set"]

@@ -10,7 +10,7 @@ from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.experiment import FRAMES, records_of, write_outputs
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.report.report_frames import contests, pruning
 from tests.small_experiment import write_experiment
 
@@ -21,7 +21,7 @@ def session(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = read_experiment_config(str(path))
     os.mkdir(config.output)
-    return Session(config, read_experiment_texts(config), 1, NOBODY)
+    return Session(config, read_experiment_texts(config), 1, SILENT)
 
 
 def test_files(session, tmp_path):

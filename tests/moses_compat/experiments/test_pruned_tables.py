@@ -28,7 +28,7 @@ from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_table
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.pruning.measures import OCCURRENCES, SIMILARITIES
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.commands import read, run_inside
 from tests.small_experiment import small_model, table_lines, write_experiment
 
@@ -39,7 +39,7 @@ MORE = '[prune]\nmethods = ["count", "composition"]\nsizes = 0.5\n'
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pruned") / "x"
     config = read_experiment_config(str(write_experiment(folder, MORE)))
-    session = Session(config, read_experiment_texts(config), 1, NOBODY)
+    session = Session(config, read_experiment_texts(config), 1, SILENT)
     plan = BuildPlan("tuned.ini", config.moses.ini.replace("moses.ini", "table.gz"), dimension=6,
                      scores={6: "scores.parquet"}, forced_pairs="forced.gz")  # fmt: skip
     plan.ini = config.moses.ini

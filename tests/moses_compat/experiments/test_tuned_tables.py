@@ -29,7 +29,7 @@ from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
 from phrasetool.pruning.measures import SIMILARITIES
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.commands import run_inside, write
 from tests.measures import measures_of
 from tests.power_cuts import PowerCut, cut_after
@@ -43,7 +43,7 @@ MORE = '[prune]\nmethods = ["count"]\nsizes = 0.5\n[annotate]\ncolumns = "compos
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     config = read_experiment_config(str(write_experiment(tmp_path_factory.mktemp("tuned") / "x", MORE)))
-    session = Session(config, read_experiment_texts(config), 1, NOBODY)
+    session = Session(config, read_experiment_texts(config), 1, SILENT)
     return open_workbench(session, BuildPlan(config.moses.ini))
 
 

@@ -11,7 +11,7 @@ from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.text_sets import read_experiment_texts
 from moses_compat.experiments.workbench import Session, open_workbench
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import Told
 from tests.small_experiment import table_lines, write_experiment
 
@@ -59,7 +59,7 @@ def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(bench):
 def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
     clock = iter([12.5, 12.75, 20.0004])
     monkeypatch.setattr(workbench.time, "monotonic", lambda: next(clock))
-    current = Session(SimpleNamespace(output="out"), None, 1, NOBODY, began=10.0)
+    current = Session(SimpleNamespace(output="out"), None, 1, SILENT, began=10.0)
     for name in ("measure", "tune", "decode"):
         current.part(name)
     assert current.seconds == {"measure": 2.5, "tune": 0.25, "decode": 7.25}
@@ -67,8 +67,8 @@ def test_a_part_lasts_from_the_end_of_the_one_before(monkeypatch):
 
 
 def test_files_stand_in_the_folder_of_the_experiment():
-    current = Session(SimpleNamespace(output="out"), None, 1, NOBODY)
+    current = Session(SimpleNamespace(output="out"), None, 1, SILENT)
     assert current.path("a", "b.json") == os.path.join("out", "a", "b.json")
-    other = Session(SimpleNamespace(output="x"), None, 1, NOBODY)
+    other = Session(SimpleNamespace(output="x"), None, 1, SILENT)
     current.commands["table"] = "prune"
     assert other.commands == {}

@@ -5,7 +5,7 @@ import pytest
 from moses_compat.jobs.bleu_budget import DevelopmentSet
 from moses_compat.jobs.prune_request import PruneRequest
 from phrasetool.errors import DataError
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 from tests.commands import write
 from tests.small_experiment import write_experiment
 
@@ -23,7 +23,7 @@ def request_of(folder, source="dev.src", reference="dev.trg", **options):
 
 
 def test_what_is_read(folder):
-    found = DevelopmentSet.read(request_of(folder, search={"stack_size": 7}), NOBODY)
+    found = DevelopmentSet.read(request_of(folder, search={"stack_size": 7}), SILENT)
     assert (found.source, found.reference) == tuple((folder / name).read_bytes() for name in ("dev.src", "dev.trg"))
     assert found.sentences == 12
     assert found.model.search.stack_size == 7
@@ -40,9 +40,9 @@ def test_both_are_needed(folder, missing):
 def test_texts_that_do_not_fit(folder):
     write(folder / "nothing", b"")
     with pytest.raises(DataError, match="nothing: the file has no lines"):
-        DevelopmentSet.read(request_of(folder, source="nothing"), NOBODY)
+        DevelopmentSet.read(request_of(folder, source="nothing"), SILENT)
     with pytest.raises(DataError, match=r"one\.trg"):
-        DevelopmentSet.read(request_of(folder, reference="one.trg"), NOBODY)
+        DevelopmentSet.read(request_of(folder, reference="one.trg"), SILENT)
 
 
 @pytest.mark.parametrize("shared", [0, 1, 5])

@@ -11,7 +11,7 @@ from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarit
 from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.protection import KeepBest
 from phrasetool.pruning.thresholds import Threshold
-from phrasetool.watch import NOBODY
+from phrasetool.watch import SILENT
 from tests.commands import write
 from tests.measures import measures_of
 
@@ -104,7 +104,7 @@ def test_how_a_table_is_read_and_what_is_written_besides():
     scan = TableScan("keep", 3, 77)
     files = {"reordering_out": "r", "rejected": "x", "reasons": "y", "stats": "z"}
     request = PruneRequest("t", **SIZE, scan=scan, reordering_table="t2", **files)
-    read = request.scan_for(NOBODY)
+    read = request.scan_for(SILENT)
     assert (read.on_error, read.threads, read.block_bytes) == ("keep", 3, 77)
     assert request.outputs == ["r", "x", "y", "z"]
     assert PruneRequest("t", **SIZE).outputs == request.dry().outputs[1:] + [None] == [None] * 4

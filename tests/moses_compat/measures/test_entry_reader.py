@@ -128,9 +128,11 @@ def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, bes
     scan = TableScan("keep", block_bytes=size)
     everything, some = Counted(model), Counted(model)
     settled = 0
-    for whole, part in zip(read(path, scan, everything), read(path, scan, some, settled=best.settles), strict=True):
+    for whole, part in zip(
+        read(path, scan, everything), read(path, scan, some, settled=best.keeps_everything), strict=True
+    ):
         groups = whole.block.group_offsets
-        stays = np.repeat(best.settles(groups, whole.block.source_lengths), np.diff(groups))
+        stays = np.repeat(best.keeps_everything(groups, whole.block.source_lengths), np.diff(groups))
         settled += part.settled
         assert part.settled == stays.sum()
         assert part.scores.similarities[~stays].tolist() == whole.scores.similarities[~stays].tolist()

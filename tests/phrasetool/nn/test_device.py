@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from phrasetool.errors import DeviceError
-from phrasetool.nn.device import PRECISIONS, check_precision, choose_device, one_torch_thread, products_in
+from phrasetool.nn.device import PRECISIONS, autocast, check_precision, choose_device, one_torch_thread
 
 CPU = torch.device("cpu")
 
@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 def test_products_are_taken_in_it_and_parameters_stay(precision):
     rng = torch.Generator().manual_seed(1)
     left, right = (torch.randn(20, 20, generator=rng, requires_grad=True) for _ in range(2))
-    with products_in(precision, CPU):
+    with autocast(precision, CPU):
         found = left @ right
     assert found.dtype == getattr(torch, precision)
     off = (found.float() - left @ right).abs().max()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.pruning import composition
-from phrasetool.pruning.composition import Compositions, HashedPhrases, LevelledEntries
+from phrasetool.pruning.composition import Compositions, EntriesBySourceLength, HashedPhrases
 from tests import naive
 
 words = st.integers(1, 3)
@@ -24,7 +24,7 @@ def hashed(phrases):
 def levelled(entries):
     """Entries, those of one source that follow each other in one group."""
     groups = [(source, len(list(group))) for source, group in groupby(entries, key=lambda entry: entry[0])]
-    return LevelledEntries.of(
+    return EntriesBySourceLength.of(
         hashed([source for source, _ in groups]), np.array([size for _, size in groups], np.int64),
         hashed([entry[1] for entry in entries]), np.array([entry[2] for entry in entries], np.float32),
     )  # fmt: skip
@@ -77,9 +77,9 @@ def test_an_empty_table():
 @pytest.mark.parametrize("scores", [np.zeros(1, np.float64), np.zeros(2, np.float32)])
 def test_scores_of_another_form_are_refused(scores):
     with pytest.raises(ValueError, match="expected float32"):
-        LevelledEntries.of(hashed([(1,)]), np.ones(1, np.int64), hashed([(1,)]), scores)
+        EntriesBySourceLength.of(hashed([(1,)]), np.ones(1, np.int64), hashed([(1,)]), scores)
 
 
 def test_groups_must_hold_all_entries():
     with pytest.raises(ValueError, match="1 groups of 2 entries"):
-        LevelledEntries.of(hashed([(1,)]), np.array([2]), hashed([(1,)]), np.zeros(1, np.float32))
+        EntriesBySourceLength.of(hashed([(1,)]), np.array([2]), hashed([(1,)]), np.zeros(1, np.float32))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasetool.pruning.protection import AffordableBest, KeepBest, best_of_groups
+from phrasetool.pruning.protection import KeepBest, KeepBestWithinBudget, best_of_groups
 from phrasetool.pruning.thresholds import Threshold
 from tests.phrasetool.pruning.measured_tables import naive_protection, tables
 
@@ -46,7 +46,7 @@ def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
     measures, _ = table
     best = KeepBest(k, protect)
     groups = measures.group_offsets, measures.source_lengths
-    settled = np.repeat(best.settles(*groups), np.diff(measures.group_offsets))
+    settled = np.repeat(best.keeps_everything(*groups), np.diff(measures.group_offsets))
     keys = np.array([random.random() for _ in settled])
     assert (best.marks(*groups, measures.faulty, keys) | measures.faulty)[settled].all()
     # And nothing else does: with more good entries than k, the last one may go.
@@ -64,5 +64,5 @@ def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
 def test_protection_that_there_is_room_for(table, protect, entries):
     measures, worth = table
     counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
-    affordable = AffordableBest(measures, protect)
+    affordable = KeepBestWithinBudget(measures, protect)
     assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)

@@ -18,7 +18,7 @@ from phrasetool.pruning.decision import (
     explain,
 )
 from phrasetool.pruning.methods import parse_method
-from phrasetool.pruning.protection import AffordableBest, KeepBest
+from phrasetool.pruning.protection import KeepBest, KeepBestWithinBudget
 from phrasetool.pruning.ranked_table import RankedTable
 from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.thresholds import Threshold
@@ -88,5 +88,5 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
 
 @given(measured(), st.sampled_from(["all", "words", "none"]), st.integers(1, 9), st.integers(0, 40))
 def test_what_there_is_room_for(measures, protect, part, entries):
-    found = AffordableBest(on_disk(measures, part), protect).best(entries)
-    assert found == AffordableBest(measures, protect).best(entries)
+    found = KeepBestWithinBudget(on_disk(measures, part), protect).best(entries)
+    assert found == KeepBestWithinBudget(measures, protect).best(entries)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.pruning.decision import OfSize, Ranking, Rule, decide
 from phrasetool.pruning.methods import parse_method
-from phrasetool.pruning.protection import AffordableBest, KeepBest, frequent_count, frequent_rows, frequent_translations
+from phrasetool.pruning.protection import (
+    KeepBest,
+    KeepBestWithinBudget,
+    frequent_count,
+    frequent_rows,
+    frequent_translations,
+)
 from phrasetool.pruning.sizes import TooSmallError
 from phrasetool.pruning.statistics import OccurrenceCounts, PruneStatistics
 from phrasetool.pruning.thresholds import Threshold
@@ -114,10 +120,10 @@ def test_protected_entries_are_part_of_a_size():
 
 def test_as_many_of_the_best_as_there_is_room_for():
     """Frequent entries take room, too."""
-    assert AffordableBest(MEASURES, "all").best(6) == KeepBest(1, "all")
-    assert AffordableBest(MEASURES, "words").best(6) == KeepBest(1, "words")
-    assert AffordableBest(MEASURES, "words").best(9) == KeepBest(10, "words")
-    assert AffordableBest(MEASURES, "words", 100).best(9) == KeepBest(1, "words", 100)
+    assert KeepBestWithinBudget(MEASURES, "all").best(6) == KeepBest(1, "all")
+    assert KeepBestWithinBudget(MEASURES, "words").best(6) == KeepBest(1, "words")
+    assert KeepBestWithinBudget(MEASURES, "words").best(9) == KeepBest(10, "words")
+    assert KeepBestWithinBudget(MEASURES, "words", 100).best(9) == KeepBest(1, "words", 100)
 
 
 def test_thresholds_spare_frequent_entries():

@@ -4,7 +4,7 @@ import pytest
 
 from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.saved_model import load_saved_model
-from phrasetool.training.run import CHECKPOINT, StartError, TrainingRun, check_model_folder, divergence, doubting
+from phrasetool.training.run import CHECKPOINT, StartError, TrainingRun, check_model_folder, divergence, problem_handler
 from phrasetool.watch import Watch
 
 
@@ -130,8 +130,8 @@ def test_a_doubt_stops_or_is_a_warning():
 
     heard = []
     with pytest.raises(PhraseToolError, match=r"^odd$") as caught:
-        doubting(Listening(), force=False)("odd")
+        problem_handler(Listening(), force=False)("odd")
     assert caught.value.remedy == "go on"
     assert heard == []
-    doubting(Listening(), force=True)("odd")
+    problem_handler(Listening(), force=True)("odd")
     assert heard == ["odd"]
