@@ -31,11 +31,11 @@ from phrasetool.text_encoders.text_encoder import TOKENIZER, Side, TextEncoder, 
 WEIGHTS = "model.safetensors"
 # Name of the matrix of vectors.
 TABLE = "embeddings"
-# Maximum number of tokens of a text.
-_LONGEST = 512
+# Maximum number of tokens of a text for a static model.
+_LONGEST_STATIC = 512
 # Sums and squares of smaller values do not overflow in single precision.
 _TOO_LARGE = 1e12
-# Maximum number of tokens; phrases are short, longer texts are truncated and counted.
+# Maximum number of tokens for other encoders; phrases are short, longer texts are truncated and counted.
 LONGEST = 128
 # Older versions run code of a folder whatever their arguments are.
 _FIRST_VERSION = 6
@@ -95,7 +95,7 @@ class StaticEncoder:
         """Return the mean vectors of the known tokens, weighted if the model has weights; see `TextEncoder.encode`."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, encoding in enumerate(encode_batch(self._tokenizer, texts)):
-            ids = [i for i in encoding.ids if i != self._unknown][:_LONGEST]
+            ids = [i for i in encoding.ids if i != self._unknown][:_LONGEST_STATIC]
             if not ids:
                 continue
             tokens = self._vectors[self._rows[ids]]
@@ -109,7 +109,7 @@ class StaticEncoder:
 
     def over_long(self, texts: list[str]) -> int:
         """Return the number of texts with more than 512 tokens, which are truncated."""
-        return over_long(self._tokenizer, texts, _LONGEST)
+        return over_long(self._tokenizer, texts, _LONGEST_STATIC)
 
 
 def _unknown(tokenizer: Any) -> int | None:

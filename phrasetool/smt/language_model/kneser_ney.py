@@ -42,6 +42,7 @@ from phrasetool.smt.language_model.ngrams import BackoffModel, NgramTable
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
 # The log10 of a weight of zero, which no float has.
 _ZERO = -99.0
+# Records of partitions on disk: by context and by row, and the memory that a record takes while it is processed.
 _SHARE = [("row", np.int64), ("context", np.int32), ("adjusted", np.int64), ("freed", np.float64)]
 _ROW = [("row", np.int64), ("own", np.float64), ("weight", np.float64)]
 _SHARE_BYTES, _ROW_BYTES = 130, 90
