@@ -33,17 +33,17 @@ ENTRIES = st.tuples(
     st.sampled_from(["a", "b", "a b", "c", "[X] a"]), st.sampled_from(["x", "y", "x y", "z"]), SCORES, SCORES,
     st.integers(1, 8),
 )  # fmt: skip
-BROKEN = st.sampled_from(["a ||| x", "b ||| x ||| 1", "", "a ||| x ||| nan 1"])
+BROKEN = st.sampled_from(["a ||| x", "b ||| x ||| 1", "", "a ||| x ||| nan 1 1 1"])
 LINES = st.lists(st.one_of(ENTRIES, ENTRIES, ENTRIES, BROKEN), min_size=1, max_size=40)
 PROTECTIONS = st.tuples(st.integers(0, 3), st.sampled_from(["all", "words", "none"]))
 
 
 def text_of(lines):
-    """A table; its two scores are similarities as they are.  The first line says that there are two."""
+    """A table; its first two scores are similarities as they are.  The first line has the four scores of all."""
     rows = [
-        "a ||| first ||| 0 0 ||| ||| 9 9 1",
+        "a ||| first ||| 0 0 0 0 ||| ||| 9 9 1",
         *(
-            line if isinstance(line, str) else "{} ||| {} ||| {} {} ||| ||| 9 9 {}".format(*line)
+            line if isinstance(line, str) else "{0} ||| {1} ||| {2} {3} {3} 0 ||| ||| 9 9 {4}".format(*line)
             for line in sorted(lines, key=lambda line: line[0] if isinstance(line, tuple) else "a")
         ),
     ]
