@@ -50,7 +50,8 @@ def main() -> None:
             train, held_out = split(seed)
             folder = str(WORK / f"held-out-{loss}")
             subprocess.run(
-                [COMMAND, "train", train, "-o", folder, "--overwrite", "--loss", loss, "-q", *texts], check=True
+                [COMMAND, "train", train, "-o", folder, "--overwrite", "--held-out", "0", "--loss", loss, "-q", *texts],
+                check=True,
             )
             done = subprocess.run(
                 [COMMAND, "evaluate-model", held_out, "-m", folder, "--json"], check=True, capture_output=True

@@ -91,7 +91,10 @@ def split(name: str) -> tuple[str, str]:
 
 def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
     """Accuracy@1 of a model trained with some flags."""
-    subprocess.run([COMMAND, "train", train, "-o", model, "--overwrite", "--device", "cpu", "-q", *flags], check=True)
+    subprocess.run(
+        [COMMAND, "train", train, "-o", model, "--overwrite", "--device", "cpu", "--held-out", "0", "-q", *flags],
+        check=True,
+    )
     done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
     return round(json.loads(done.stdout)["accuracy_at_1"], 4)
 

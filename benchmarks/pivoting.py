@@ -110,7 +110,7 @@ def annotated(table: Path, folder: Path, seen: float, threads: str, sample: int 
         likely_pairs(pairs_of, pairs, seen)
     if not (model / "config.json").exists():
         quick = ["--iterations", "1", "--dimension", "10"] if sample else []
-        command("train", pairs, "-o", model, "--threads", threads, "--overwrite", *quick)
+        command("train", pairs, "-o", model, "--threads", threads, "--overwrite", "--held-out", "0", *quick)
     if not output.exists():
         command("annotate", table, "-m", model, "-o", output, "--threads", threads, "--force")
     return output
