@@ -37,6 +37,7 @@ MEANINGS = {
     "--explain": "Also write the parts of a score.", "--feed-forward": "Units of feed-forward layers.",
     "--forced-pairs": "Pairs from `force-decode --leave-one-out`.", "--format": "File format of the output.",
     "--heads": "Attention heads.", "--hidden": "Units of a hidden layer.",
+    "--index": "Index that is kept between runs.",
     "--hidden-words": "Share of words that training reads by their parts only.",
     "--language": "Language of a text, as the tagger names it.",
     "--language-bitext": "Two languages, each with its side of a bitext.",

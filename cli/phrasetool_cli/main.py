@@ -34,6 +34,7 @@ GROUPS = {
         "augment": "Add entries for out-of-vocabulary words.",
         "pivot": "Build a phrase table through a pivot language.",
         "export": "Write a phrase table for other systems.",
+        "show": "Show the entries of a phrase.",
         "inspect": "Show information about a table or model.",
         "convert": "Convert a table to Parquet, to text, or to part files.",
         "remove-orphans": "Remove reordering entries that a phrase table lacks.",

@@ -11,6 +11,7 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import MosesIni, number_text
+from moses_compat.jobs.show import MOSES_SCORES
 from moses_compat.lines.hashes import side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 _BARS = " ▁▂▃▄▅▆▇█"
-_MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 # Oddities that the summary names: what they are called there, in the plural.
 _ODDITIES = {
     "source comes back": "sources come back after other sources",
@@ -89,7 +89,7 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
     yield f"  counts               {_counts(summary)}"
     yield f"  scores an entry      {max(summary.scores, 0)}"
     for number, column in enumerate(summary.columns, 1):
-        meaning = f"  {_MOSES_SCORES[number - 1]}" if summary.scores in (4, 5, 6) and number <= 4 else ""
+        meaning = f"  {MOSES_SCORES[number - 1]}" if summary.scores in (4, 5, 6) and number <= 4 else ""
         if "reordering" in summary.kind:
             meaning = ""
         yield f"    {number}  {_describe(column, summary.entries - summary.faults)}{meaning}"

@@ -95,6 +95,7 @@ BASES = {
     "threshold-filter": "0:0.3 {table} -o out",
     "export": "{table} --to lexicon -o out",
     "pivot": "in/ab in/bc -o out",
+    "show": "in/table a --index index",
     "inspect": "in/table",
     "convert": "in/table -o out.parquet",
     "align": "in/train.src in/train.trg -o out",
@@ -385,6 +386,15 @@ ROWS = {
         "--on-error": ("in/ab.faulty in/bc -o out", "in/ab.faulty in/bc -o out --on-error skip"),
         "--allow-empty": ("in/empty in/bc -o out", "in/empty in/bc -o out --allow-empty"),
         "--force": ("in/ab in/reordering -o out", "in/ab in/reordering -o out --force"),
+    },
+    "show": {
+        "--target": ("in/both-ways a --index index", "in/both-ways a --target --index index"),
+        "--contains": "--contains",
+        "--limit": "--limit 1",
+        "--model": "-m in/model",
+        "--reasons": "--reasons in/reasons.parquet",
+        "--index": ("in/table a --index index", "in/table a --index other"),
+        "--quiet": ("in/table a --contains --index index", "in/table a --contains --index index -q"),
     },
     "inspect": {
         "--tagger": (
@@ -945,6 +955,12 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
     small_model(7).save(folder / "model2")
     done = run_inside("annotate", folder / "table", "-m", folder / "model", "-o", folder / "annotated", "-q")
     assert done.code == 0, done.err
+    write(folder / "both-ways", b"a ||| b ||| 0.5\na ||| c ||| 0.25\nb ||| a ||| 0.125\n")
+    done = run_inside(
+        "prune", folder / "table", "-m", folder / "model", "-t", "0.2", "--reasons", folder / "reasons.parquet", "-o",
+        folder / "small", "-q",
+    )  # fmt: skip
+    assert done.code == 0
     write(folder / "compounds", b"ab bc\nab cd abcd\na b c\n")
     write(folder / "compounds.ref", b"v w\nw x ab\nv w x\n")
     write(folder / "hypothesis", (folder / "one.trg").read_bytes().replace(b"v", b"w"))
