@@ -37,7 +37,7 @@ from phrasetool.disk.columns import DiskColumn, Partitions, even_cuts, parts_for
 from phrasetool.errors import DataError, reason
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import split_words
-from phrasetool.watch import NOBODY, Watch
+from phrasetool.watch import SILENT, Watch
 
 SOURCE, TARGET = "source", "target"
 ENDING = ".index"
@@ -154,7 +154,7 @@ class PhraseIndex:
 
 
 def phrase_index(
-    table: str, path: str | None = None, scan: TableScan | None = None, watch: Watch = NOBODY
+    table: str, path: str | None = None, scan: TableScan | None = None, watch: Watch = SILENT
 ) -> PhraseIndex:
     """Open the index of a table; build it first if there is none, or if it is that of another table.
 
