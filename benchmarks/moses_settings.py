@@ -17,7 +17,7 @@ from typing import Any
 
 from measuring import ROOT, report
 
-from moses_compat.ini.moses_sections import SUPPORTED, known_sections
+from moses_compat.ini.reading import SUPPORTED, known_sections
 from tests import moses_settings
 
 # Values of sections; others are tried with `_SWITCHES`.

@@ -21,8 +21,7 @@ from measuring import ROOT, WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best import read_n_best
-from moses_compat.jobs.rerank import FeaturedList, chosen_lines, read_references, tune_weights
-from moses_compat.jobs.rescore import SourceText
+from moses_compat.jobs.rerank import FeaturedList, SourceText, chosen_lines, read_references, tune_weights
 from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_statistics, corpus_bleu
 from phrasetool.smt.tuning.reranking import first_lines, oracle
 from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary

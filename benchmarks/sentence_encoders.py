@@ -28,7 +28,7 @@ import numpy as np
 from measuring import COMMAND, ROOT, WORK, alternate, reference, report, run, summary
 from objectives import split
 
-from moses_compat.lines.words import phrase_text
+from moses_compat.lines.fields import phrase_text
 from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import NORMALISATIONS, mean_direction, nearness, prepared, sample_rows, unit_rows
 

@@ -17,7 +17,7 @@ from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.jobs.remove_orphans import OrphanCounts
 from moses_compat.jobs.sinks import Decisions
 from moses_compat.lines.counts import CountTally
-from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.measures.similarities import EncoderRequest
 from moses_compat.tables.blocks import BLOCK_BYTES, TableScan
 from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError

@@ -81,17 +81,17 @@ MUTANTS = [
     ),
     Mutant(
         "filter-pt: the worst entries are kept",
-        "moses_compat/jobs/filter_pt.py",
+        "moses_compat/jobs/moses_filters.py",
         "best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)",
         "best_of_groups(scan.group_offsets, -scan.columns[:, 0], self.top, best)",
-        ("tests/moses_compat/jobs/test_filter_pt.py::test_equals_the_naive_filter",),
+        ("tests/moses_compat/jobs/test_moses_filters.py::test_equals_the_naive_filter",),
     ),
     Mutant(
         "threshold-filter: sources of two words are saved",
-        "moses_compat/jobs/threshold_filter.py",
+        "moses_compat/jobs/moses_filters.py",
         "lost &= block.source_lengths == 1",
         "lost &= block.source_lengths <= 2",
-        ("tests/moses_compat/jobs/test_threshold_filter.py::test_threshold_equals_the_naive_filter",),
+        ("tests/moses_compat/jobs/test_moses_filters.py::test_threshold_equals_the_naive_filter",),
     ),
     Mutant(
         "table parsing: bars of two separators overlap",
@@ -186,10 +186,10 @@ MUTANTS = [
     ),
     Mutant(
         "moses.ini: sections that change translations are passed over",
-        "moses_compat/ini/moses_sections.py",
+        "moses_compat/ini/reading.py",
         "if _NEUTRAL[section](values):",
         "if values:",
-        ("tests/moses_compat/ini/test_moses_sections.py::test_messages_name_the_section_and_its_line",),
+        ("tests/moses_compat/ini/test_reading.py::test_messages_name_the_section_and_its_line",),
     ),
     Mutant(
         "n-best list: features have five digits",

@@ -20,7 +20,7 @@ ALLOWED = {
     "phrasetool.smt.aligning.eflomal": ("points that eflomal wrote, and its messages", 3),
     "phrasetool.smt.evaluation.bleu": ("words as sacrebleu counts them", 1),
     "phrasetool.smt.evaluation.metrics": ("words as sacrebleu counts them", 2),
-    "moses_compat.lines.words": ("words that readers of dictionaries split", 1),
+    "moses_compat.lines.fields": ("words that readers of dictionaries split", 1),
     "moses_compat.files.kinds": ("the configuration of a binary table", 2),
     "moses_compat.tables.binarize": ("messages and settings of Moses' programs", 2),
     "moses_compat.tables.canonical": ("messages of a program", 1),

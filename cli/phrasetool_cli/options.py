@@ -19,7 +19,7 @@ from phrasetool_cli.parameter_types import Share, finite_number, size_in_bytes
 if TYPE_CHECKING:
     from moses_compat.files.finished_work import FinishedWork
     from moses_compat.jobs.annotate import IniEdit
-    from moses_compat.measures.similarity_requests import EncoderRequest
+    from moses_compat.measures.similarities import EncoderRequest
     from phrasetool.cluster.ray_runner import RayRunner
     from phrasetool.watch import Watch
 
@@ -448,7 +448,7 @@ def chosen_encoder(values: dict[str, Any], table: str, inputs: bool = True) -> E
             raise click.UsageError(f"{named[0]} is for a sentence encoder; name one with --encoder")
         return None
     from moses_compat.files.paths import is_stream
-    from moses_compat.measures.similarity_requests import EncoderRequest
+    from moses_compat.measures.similarities import EncoderRequest
 
     if inputs and is_stream(table):
         raise click.UsageError("--encoder reads the table twice, so it cannot come from standard input or a pipe")

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import LARGEST_COUNT, OF_PAIR, CountTally, count_tokens, line_counts
-from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import find_separators, line_offsets_of
+from moses_compat.lines.fields import find_separators, line_offsets_of
+from moses_compat.lines.numbers import OK, check_number, read_number
 from moses_compat.tables.blocks import blocks
 from moses_compat.tables.parser import tokenise
 from phrasetool.errors import DataError

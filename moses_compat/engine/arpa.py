@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from moses_compat.engine.kenlm_files import MAGIC
 from moses_compat.files.streams import Input, Output
-from moses_compat.lines.numbers import write_digits, write_integer
-from moses_compat.lines.scores import OK, check_number, read_number
+from moses_compat.lines.numbers import OK, check_number, read_number, write_digits, write_integer
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, MINUS, POINT, SPACE, TAB, copy_bytes, is_blank, skip_blanks, token_end
 from phrasetool.kernels.hashing import find_hashed_bytes, fnv_bytes

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from moses_compat.engine.model_lines import MAX_PHRASE_LENGTH
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import OF_PAIR, line_counts
-from moses_compat.lines.numbers import read_position
-from moses_compat.lines.scores import log_scores
-from moses_compat.lines.separators import find_separator, gather, is_separator
+from moses_compat.lines.fields import find_separator, gather, is_separator
+from moses_compat.lines.numbers import log_scores, read_position
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.parser import Fault, LineScan, TableParser, scan_lines
 from phrasetool.errors import DataError

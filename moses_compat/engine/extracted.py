@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.files.streams import Output
+from moses_compat.lines.fields import write_bars
 from moses_compat.lines.numbers import MAX_WIDTH, write_integer, write_numbers
-from moses_compat.lines.separators import write_bars
 from phrasetool import pipeline
 from phrasetool.kernels.bytes import LF, MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel

@@ -31,8 +31,7 @@ from moses_compat.engine.model_lines import (
 )
 from moses_compat.engine.n_best import PLAIN, Printing
 from moses_compat.ini.moses_ini import FeatureLine, MosesIni
-from moses_compat.ini.moses_sections import check_sections, overwritten
-from moses_compat.ini.reading import read_moses_ini
+from moses_compat.ini.reading import check_sections, overwritten, read_moses_ini
 from moses_compat.ini.tables import choose_table
 from phrasetool.errors import DataError
 from phrasetool.phrases import ByteArray

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.ini.moses_ini import WORD, FeatureLine, MosesIni, bare, boolean, parse_number
-from moses_compat.ini.moses_sections import closest
+from moses_compat.ini.reading import closest
 from moses_compat.ini.tables import BINARY
 from phrasetool.errors import DataError
 from phrasetool.smt.decoder.features import DIGITS, FeatureSet, ReorderingModel, Vector, numbered

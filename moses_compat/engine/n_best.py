@@ -19,8 +19,7 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import MosesIni, boolean
-from moses_compat.lines.separators import BARS
-from moses_compat.lines.words import check_listed, is_number
+from moses_compat.lines.fields import BARS, check_listed, is_number
 from phrasetool.errors import DataError
 from phrasetool.phrases import DoubleArray, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols

@@ -20,7 +20,7 @@ from moses_compat.experiments.settings import DEV, ExperimentConfig, LadderSetti
 from moses_compat.experiments.text_sets import ExperimentTexts, text_lines, write_pair
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
-from moses_compat.jobs.rescore import SourceText, check_fit, load_directed
+from moses_compat.jobs.rerank import SourceText, check_fit, load_directed
 from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from phrasetool.pruning.measures import SIMILARITIES

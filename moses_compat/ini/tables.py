@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_compat.ini.moses_ini import WORD, FeatureLine, MosesIni, boolean
-from moses_compat.ini.moses_sections import overwritten
+from moses_compat.ini.reading import overwritten
 from phrasetool.phrases import FloatArray
 
 # Classes that read a table as text.

@@ -23,7 +23,7 @@ from moses_compat.jobs.augmented_tables import (
     words_of,
     write_augmented,
 )
-from moses_compat.lines.words import table_fault
+from moses_compat.lines.fields import table_fault
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, open_table
 from phrasetool.augment.augmenter import Augmenter, NewEntry, learn_augmenter

@@ -20,7 +20,7 @@ from moses_compat.corpora.texts import line_blocks
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.counts import LARGEST_COUNT, OF_PAIR, OF_SOURCE, line_counts
 from moses_compat.lines.insert_scores import annotated_lines
-from moses_compat.lines.scores import TRAINED, require_trained_scores
+from moses_compat.lines.numbers import TRAINED, require_trained_scores
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import TableParser
 from moses_compat.tables.source_order import not_sorted

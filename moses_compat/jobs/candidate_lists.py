@@ -2,6 +2,18 @@
 
 The table is read once.  The candidates of every source phrase are stored on disk.  After the last entry, the most
 frequent target words and the candidates of single words are known, and the list is written.
+
+The lexical shortlist of Marian, and of the translator in Firefox, which is made of it, has two forms.  Text
+(marian-dev, src/data/shortlist.h, `LexicalShortlistGenerator::load`) has lines `target source probability`.  Binary
+(`BinaryShortlistGenerator`) is, with numbers of eight bytes, the smallest byte first:
+
+    magic  checksum  first  best  S + 1  N      the first units of the target vocabulary that are always candidates, the
+                                                most candidates of a unit, S source units, N candidates
+    where the candidates of each source unit begin, and the end
+    the candidates: numbers of target units in four bytes, ascending for each source unit
+
+The checksum is over all whole eight bytes behind it, as `util::hashMem` does it.  Marian refuses a file in which the
+last source unit has no candidate; it gets the first target unit, which ends a sentence.
 """
 
 from __future__ import annotations
@@ -12,25 +24,139 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.paths import display_name, scratch_place
-from moses_compat.files.streams import Output
-from moses_compat.jobs.export_entries import EntrySelector, SourceEntries, word_of
-from moses_compat.lines.counts import CountTally
-from moses_compat.lines.words import parts_lines
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, CountTally
+from moses_compat.lines.fields import parts_lines, phrase_text
+from moses_compat.lines.numbers import DIRECT_COLUMN, require_trained_scores
+from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.opening import open_table
+from moses_compat.tables.source_order import SourceLook, SourceOrder
 from phrasetool.errors import DataError
-from phrasetool.export.candidates import CandidateStore, Selector, as_phrases, most_frequent, word_probabilities
+from phrasetool.export.candidates import (
+    CandidateStore,
+    Selector,
+    TargetCandidates,
+    as_phrases,
+    discounted_frequencies,
+    most_frequent,
+    unit_candidates,
+    word_probabilities,
+)
 from phrasetool.export.units import Texts, UnitTable, Words, joined, lines_of
 from phrasetool.export.vocabularies import UnitVocabulary, read_vocabulary
-from phrasetool.phrases import DoubleArray, Int32Array, Phrases
+from phrasetool.kernels.jit import exact_kernel
+from phrasetool.phrases import ByteArray, DoubleArray, Int32Array, Int64Array, Phrases
+from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import lines_with_ends, split_lines, split_words
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import SILENT, Watch
+
+MAGIC = 0xF11A48D5013417F5
+_GOLDEN, _LEFT, _RIGHT = np.uint64(0x9E3779B9), np.uint64(6), np.uint64(2)
+
+
+@dataclass(frozen=True)
+class SourceEntries:
+    """The entries of a block whose sources are short enough: N of G sources.
+
+    Attributes:
+        raw: the block.
+        text: of the block.
+        source_starts, source_ends: int64, shape (G,), where the sources stand in the text.
+        weights: float64, shape (G,), how often each was seen; 1 where the table does not say.
+        group_offsets: int64, shape (G + 1,).
+        target_starts, target_ends: int64, shape (N,).
+        values: float64, shape (N,), what each adds to the probabilities of its words.
+        counts: float64, shape (N,), how often each was extracted; p(e|f) where the table does not say.
+        tally: of the counts of all entries of the block.
+    """
+
+    raw: RawBlock
+    text: ByteArray
+    source_starts: Int64Array
+    source_ends: Int64Array
+    weights: DoubleArray
+    group_offsets: Int64Array
+    target_starts: Int64Array
+    target_ends: Int64Array
+    values: DoubleArray
+    counts: DoubleArray
+    tally: CountTally
+
+
+class EntrySelector:
+    """Reads a table once, and takes the entries of short sources.
+
+    Args:
+        source: the table, at its beginning.
+        scan: how it is read.
+        longest: words of a source.
+        similarities: weigh the entries, if there are some.
+    """
+
+    def __init__(self, source: Input, scan: TableScan, longest: int, similarities: SimilaritySource | None) -> None:
+        self._name, self._scan, self._longest = source.name, scan, longest
+        self._reader = EntryReader(source, scan, similarities, columns=self._columns)
+        self._order = SourceOrder(source, scan)
+
+    def _columns(self, scores: int) -> tuple[int, ...]:
+        require_trained_scores(self._name, scores, 1)
+        return (DIRECT_COLUMN,) if scores > DIRECT_COLUMN else ()
+
+    def blocks(self) -> Iterator[SourceEntries]:
+        """The entries, block by block.
+
+        Raises:
+            DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
+                a source comes back after others.
+        """
+        entries = 0
+        for found in self._order.follow(run(self._reader.items(), self._work, self._scan.threads)):
+            yield found
+            entries += found.raw.lines
+            self._scan.progress(found.raw.position, entries)
+        self._reader.finish(entries)
+
+    def _work(self, item: Item) -> tuple[SourceLook | None, SourceEntries]:
+        read = self._reader(item)
+        block = read.block
+        sizes = np.diff(block.group_offsets)
+        short = (block.source_lengths > 0) & (block.source_lengths <= self._longest)
+        rows = np.flatnonzero(np.repeat(short, sizes) & ~block.faulty)
+        owners = np.repeat(np.arange(len(sizes)), sizes)[rows]
+        _, first = np.unique(owners, return_index=True)
+        offsets = np.append(first, len(rows)).astype(np.int64)
+        values, weights, counts = _values(read, rows, first, offsets)
+        if read.scores:
+            # Where the model has no opinion, the entry counts as it is.
+            mean = read.scores.similarities[rows].mean(axis=1, dtype=np.float64)
+            values *= np.where(read.scores.opinion[rows], np.exp(mean - 1), 1.0)
+        heads = rows[first]
+        return self._order.look(read.raw, block), SourceEntries(
+            read.raw, block.text, block.line_offsets[heads], block.source_ends[heads], weights, offsets,
+            block.source_ends[rows] + 3, block.target_ends[rows], values, counts,
+            CountTally.of(read.counts, ~block.faulty),
+        )  # fmt: skip
+
+
+def _values(
+    read: ReadBlock, rows: Int64Array, first: Int64Array, offsets: Int64Array
+) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+    """What entries add to the probabilities of their words; how often each source was seen, and each entry."""
+    counts, columns = read.counts.values[rows], read.columns
+    direct = columns[rows, 0] if columns.shape[1] else np.zeros(len(rows))
+    counted = np.isfinite(counts[:, [OF_SOURCE, OF_PAIR]]).all(axis=1) & (counts[:, OF_SOURCE] > 0)
+    discounted = discounted_frequencies(counts[:, OF_PAIR], counts[:, OF_SOURCE])
+    values = np.clip(np.where(counted, discounted, direct), 0, 1)
+    weights = np.where(counted, counts[:, OF_SOURCE], 1.0)[first]
+    return values, weights, np.where(counted, counts[:, OF_PAIR], direct)
 
 
 @dataclass(frozen=True)
@@ -283,7 +409,7 @@ class Collected:
         return len(self._unreadable)
 
     def _word(self, token: bytes) -> str:
-        word = word_of(token)
+        word = phrase_text(token)
         if parts_lines(word):
             self._unreadable.add(token)
             return ""
@@ -443,3 +569,82 @@ def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
             seen.add(key)
             kept.append(line)
     return b"".join(kept)
+
+
+class ShortlistWriter:
+    """Writes a shortlist."""
+
+    def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
+        """See `ListWriter`."""
+        request, targets = collected.request, len(collected.targets.units)
+        all_of_them = unit_candidates(collected.store.pieces(), collected.sources.expand, targets, request.least)
+        selector = Selector(request.most, np.zeros(0, np.int32), targets)
+        found = next(iter(selector.select([all_of_them])))
+        sources, words = collected.sources.units.words, collected.targets.units.words
+        if request.binary:
+            output.write(output.encode(self._binary(collected, found)))
+        else:
+            units = found.sources.words[found.groups]
+            rows = zip(found.words.tolist(), units.tolist(), found.scores.tolist(), strict=True)
+            lines = (b"%s %s %.6g\n" % (words[target], sources[source], score) for target, source, score in rows)
+            output.write_text(b"".join(lines))
+        always = self._always(collected)
+        if meter:
+            meter.see(b"", always)
+            for number, source in enumerate(found.sources.words.tolist()):
+                listed = found.words[found.offsets[number] : found.offsets[number + 1]]
+                meter.see(sources[source], [words[target] for target in listed.tolist()])
+        phrases = int(np.count_nonzero(np.diff(found.offsets)))
+        return CandidateReport(phrases=phrases, candidates=len(found.words), always=len(always))
+
+    @staticmethod
+    def _always(collected: Collected) -> list[bytes]:
+        """What Marian always takes: the first units of its vocabulary; the most frequent where that is not known."""
+        numbers, count = collected.target_vocabulary.numbers, collected.request.always
+        if numbers is None:
+            words = collected.targets.units.words
+            return [words[unit] for unit in collected.always.tolist()]
+        return [unit.encode() for unit, number in numbers.items() if number < count]
+
+    @staticmethod
+    def _binary(collected: Collected, found: TargetCandidates) -> bytes:
+        request = collected.request
+        numbers = []
+        for side, path, vocabulary in (
+            (collected.sources, request.source_vocabulary, collected.source_vocabulary),
+            (collected.targets, request.target_vocabulary, collected.target_vocabulary),
+        ):
+            if vocabulary.numbers is None:
+                raise DataError(path, "does not number its units, which a binary shortlist is made of")
+            known = vocabulary.numbers
+            found_here = [known[unit.decode("utf-8", "surrogateescape")] for unit in side.units.words]
+            numbers.append((np.array(found_here, np.int64), max(known.values())))
+        (source_numbers, last_source), (target_numbers, _) = numbers
+        sources, targets = source_numbers[found.sources.words[found.groups]], target_numbers[found.words]
+        if last_source not in sources:
+            sources, targets = np.append(sources, last_source), np.append(targets, 0)
+        order = np.lexsort((targets, sources))
+        offsets = np.searchsorted(sources[order], np.arange(last_source + 2))
+        return binary_shortlist(offsets, targets[order], request.always, request.most)
+
+
+def binary_shortlist(offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], first: int, best: int) -> bytes:
+    """A binary shortlist.
+
+    Args:
+        offsets: int64, shape (S + 1,), where the candidates of each source unit begin, and the end.
+        targets: int64, shape (N,), numbers of target units.
+        first, best: what Marian is told.
+    """
+    body = np.array([first, best, len(offsets), len(targets)], "<u8").tobytes()
+    body += offsets.astype("<u8").tobytes() + targets.astype("<u4").tobytes()
+    checksum = int(_checksum(np.frombuffer(body, "<u8", len(body) // 8).astype(np.uint64)))
+    return np.array([MAGIC, checksum], "<u8").tobytes() + body
+
+
+@exact_kernel
+def _checksum(words: npt.NDArray[np.uint64]) -> np.uint64:
+    seed = np.uint64(0)
+    for word in words:
+        seed ^= word + _GOLDEN + (seed << _LEFT) + (seed >> _RIGHT)
+    return seed

@@ -24,7 +24,7 @@ from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.mine import COPY, plain_words
 from moses_compat.measures.model_fit import FitCheck, emptied
-from moses_compat.measures.similarity_requests import finishing, parts_beside
+from moses_compat.measures.similarities import finishing, parts_beside
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread

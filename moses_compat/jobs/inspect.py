@@ -14,8 +14,7 @@ from moses_compat.ini.moses_ini import MosesIni, number_text
 from moses_compat.jobs.show import MOSES_SCORES
 from moses_compat.lines.hashes import side_keys
 from moses_compat.tables.blocks import RawBlock, TableScan
-from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, TableSummary
-from moses_compat.tables.moses_loaders import LoaderVerdict, Objection
+from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, LoaderVerdict, Objection, TableSummary
 from moses_compat.tables.parser import TableParser
 from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.phrases import Int64Array, Phrases

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moses_compat.files.packing import without_ending
 from moses_compat.files.paths import STANDARD, same_file
 from moses_compat.files.streams import Input
-from moses_compat.lines.words import is_number
+from moses_compat.lines.fields import is_number
 from phrasetool.bitext.candidates import Candidates, best_of_both, candidates, retrieve
 from phrasetool.bitext.mining_quality import best_threshold, evaluate_mining
 from phrasetool.bitext.nearest import Agreement, Neighbours, approximately_nearest, nearest_both_ways

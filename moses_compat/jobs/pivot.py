@@ -18,19 +18,20 @@ import numpy as np
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, CountTally, CountUse
+from moses_compat.lines.fields import content_end, find_separator, write_bars
 from moses_compat.lines.hashes import hash_pairs
 from moses_compat.lines.insert_scores import scale_similarities
 from moses_compat.lines.numbers import (
     MAX_POSITION,
     MAX_WIDTH,
+    TRAINED,
     is_point,
     point_fault,
     read_position,
+    require_trained_scores,
     write_integer,
     write_numbers,
 )
-from moses_compat.lines.scores import TRAINED, require_trained_scores
-from moses_compat.lines.separators import content_end, find_separator, write_bars
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.tables.blocks import RawBlock, TableScan

@@ -37,8 +37,7 @@ from moses_compat.jobs.sinks import Counts, DecidedBlock, KeptScores, SelectedLi
 from moses_compat.lines.counts import CountUse
 from moses_compat.lines.hashes import PairSet
 from moses_compat.measures.entry_reader import EntryReader, Item, MeasuredReader, ReadBlock
-from moses_compat.measures.similarities import FileSimilarities, SimilaritySource
-from moses_compat.measures.similarity_requests import finishing
+from moses_compat.measures.similarities import FileSimilarities, SimilaritySource, finishing
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import REORDERING_TABLE, check_plausible, sorted_copy
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks

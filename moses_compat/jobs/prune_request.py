@@ -19,7 +19,7 @@ from moses_compat.files.packing import packing_for
 from moses_compat.files.paths import STANDARD, scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
-from moses_compat.measures.similarity_requests import EncoderRequest, parts_beside
+from moses_compat.measures.similarities import EncoderRequest, parts_beside
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import sorted_name
 from phrasetool.phrase_encoder.model import CPU

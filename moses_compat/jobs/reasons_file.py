@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import bits, number_array, parquet_file, text_array
 from moses_compat.files.streams import Output
 from moses_compat.jobs.sinks import DecidedBlock
-from moses_compat.lines.separators import gather
+from moses_compat.lines.fields import gather
 from phrasetool.kernels.bytes import is_blank
 from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array, prefix_sums

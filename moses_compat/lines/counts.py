@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.scores import OK, TRAINED, check_number, read_number
-from moses_compat.lines.separators import find_separator, is_separator
+from moses_compat.lines.fields import find_separator, is_separator
+from moses_compat.lines.numbers import OK, TRAINED, check_number, read_number
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF, PIPE, ZERO, is_blank, skip_blanks, token_end
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel

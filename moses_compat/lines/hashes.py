@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.scores import OK, scan_scores
+from moses_compat.lines.numbers import OK, scan_scores
 from phrasetool.kernels.bytes import CR, LF, PIPE, SPACE, is_blank, skip_blanks, token_end
 from phrasetool.kernels.hashing import FNV_BASIS, NO_KEY, find_key, fnv, fnv_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from moses_compat.lines.fields import content_end, write_bars
 from moses_compat.lines.numbers import MAX_WIDTH, MILLION, write_integer, write_millionths, write_number
-from moses_compat.lines.separators import content_end, write_bars
 from phrasetool.kernels.bytes import MINUS, SPACE, copy_bytes
 from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from moses_compat.lines.counts import LARGEST_COUNT, is_joint_count
-from moses_compat.lines.numbers import read_position
-from moses_compat.lines.scores import OK, check_number, read_number
-from moses_compat.lines.separators import find_separator, valid_utf8
+from moses_compat.lines.fields import find_separator, valid_utf8
+from moses_compat.lines.numbers import OK, check_number, read_number, read_position
 from phrasetool.kernels.bytes import CR, LF, MINUS, PIPE, SPACE, is_blank, same_bytes, skip_blanks, token_end
 from phrasetool.kernels.bytes import TAB as TAB_BYTE
 from phrasetool.kernels.hashing import FNV_BASIS, fnv

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from moses_compat.files.streams import Input
+from moses_compat.lines.fields import phrase_text
 from moses_compat.lines.hashes import KeyedSums, side_keys
-from moses_compat.lines.scores import OK
-from moses_compat.lines.words import phrase_text
-from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
-from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.lines.numbers import OK
+from moses_compat.measures.similarities import EncoderRequest, OneProcessReader, SimilarityReader
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.parser import LineScan, TableParser
 from phrasetool.errors import DataError

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.corpora.corpus_index import read_indexes
 from moses_compat.files.paths import STANDARD
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import TableWeights
 from moses_compat.lines.counts import OF_PAIR, CountUse
 from moses_compat.lines.hashes import hash_words
-from moses_compat.lines.scores import DIRECT_COLUMN, INVERSE_COLUMN, log_scores, require_trained_scores
+from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, log_scores, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
-from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested
+from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested, read_indexes
 from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
 from moses_compat.measures.smoothed import SmoothedProbabilities, count_table

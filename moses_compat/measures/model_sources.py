@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.similarities import ModelSimilarities, SimilaritySource
-from moses_compat.measures.similarity_requests import LikelihoodRequest
+from moses_compat.measures.similarities import LikelihoodRequest, ModelSimilarities, SimilaritySource
 from moses_compat.measures.translator_scores import NeuralScores
 from moses_compat.measures.windowed_scores import PairScores
 from phrasetool.errors import ModelError

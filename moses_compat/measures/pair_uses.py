@@ -14,8 +14,8 @@ import numpy as np
 from moses_compat.corpora.training_pairs import check_counts, pair_fields
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountTally
+from moses_compat.lines.fields import line_offsets_of
 from moses_compat.lines.hashes import KeyedSums, as_key, hash_field
-from moses_compat.lines.separators import line_offsets_of
 from moses_compat.tables.blocks import blocks
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import CR, LF

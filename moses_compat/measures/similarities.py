@@ -1,17 +1,25 @@
-"""What says something about the entries of a table: similarity sources.
+"""Similarity sources: what scores the entries of a table, the requests for them, and the folders of unfinished scores.
 
-A model, two score columns of the table itself, a file that an earlier run kept: each is one small class.  Whatever
-reads a table asks its source for a reader, lets the reader see the blocks in order, and asks for an array a block.
+A model, two score columns of the table itself, a file that an earlier run kept: each is one small class.  A pass
+through a table asks its source for a reader, shows the reader the blocks in order, and asks it for an array a block.
+Requests for encoders (`EncoderRequest`, `LikelihoodRequest`) are plain values; neither they nor this module load an
+encoder or Parquet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from moses_compat.files.packing import without_ending
+from moses_compat.files.paths import scratch_place
 from moses_compat.lines.insert_scores import scale_range, unscale_scores
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.tables.blocks import RawBlock
@@ -26,8 +34,102 @@ if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import SavedScores
 
 
+_LONGEST = 230
+
 # Scores are written with six decimals.
 _ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class EncoderRequest:
+    """Which encoder is wanted, and how.
+
+    Attributes:
+        folder: of the encoder.
+        target_folder: of that of the target side, if it is another.
+        detokenise: a language, or two with a comma between them, source first; tokens are put together by its rules.
+        prefix: stands before every text.
+        normalise: one of `NORMALISATIONS`.
+        store: the folder of vectors; beside the table if None.
+
+    Raises:
+        ValueError: there is no such language or normalisation.
+    """
+
+    folder: str
+    target_folder: str | None = None
+    detokenise: str | None = None
+    prefix: str = ""
+    normalise: str = "centred-margin"
+    store: str | None = None
+
+    def __post_init__(self) -> None:
+        from phrasetool.text_encoders.margins import NORMALISATIONS
+
+        if self.normalise not in NORMALISATIONS:
+            raise ValueError(f"unknown normalisation {self.normalise!r}; expected one of {', '.join(NORMALISATIONS)}")
+        _ = self.ready
+
+    @property
+    def ready(self) -> Callable[[str, int], str]:
+        """From the words of a phrase and its side to the text that is encoded."""
+        from phrasetool.text_encoders.text_encoder import detokeniser
+
+        languages = (self.detokenise or "").split(",")
+        if len(languages) > 2:
+            raise ValueError(f"expected a language, or one for each side, not {self.detokenise!r}")
+        joined = [detokeniser(language) if self.detokenise else str for language in languages]
+        prefix = self.prefix
+        return lambda text, side: prefix + joined[min(side, len(joined) - 1)](text)
+
+    def store_for(self, table: str, identities: tuple[str, str]) -> str:
+        """The folder of vectors: as asked for, or beside the table, with a name of its own for each encoder."""
+        names = [identity.rpartition("-")[2][:8] for identity in dict.fromkeys(identities)]
+        return self.store or f"{without_ending(table)}.{'-'.join(names)}.vectors"
+
+
+# Name of a choice -> its columns: the cosine, and how probable the parts of speech of a side are given the other.
+COSINE, FORWARD, BACKWARD = "cosine", "forward", "backward"
+SYNTAX_COLUMNS = {"cosine": (COSINE,), "likelihood": (FORWARD, BACKWARD), "all": (COSINE, FORWARD, BACKWARD)}
+
+
+@dataclass(frozen=True)
+class LikelihoodRequest:
+    """What is wanted.
+
+    Attributes:
+        kinds: columns in order.
+        tagger: folder of a tagger that knows both languages.
+        languages: of the table's sources and targets.
+    """
+
+    kinds: tuple[str, ...]
+    tagger: str
+    languages: tuple[str, str]
+
+
+def parts_beside(output: str, number: int) -> str | None:
+    """The folder for the finished scores of a translator; None where there is no place, or no Parquet.
+
+    Args:
+        output: the file that is made of them.
+        number: of the model, from 1.
+    """
+    if scratch_place(output) is None or not importlib.util.find_spec("pyarrow"):
+        return None
+    place, name = os.path.split(output)
+    # Room for what is added to the 255 bytes of a name.
+    return os.path.join(place, f"{os.fsdecode(os.fsencode(name)[:_LONGEST])}.scores-{number}")
+
+
+@contextlib.contextmanager
+def finishing(folders: Sequence[str | None]) -> Iterator[None]:
+    """Work whose finished scores are kept in some folders until it ends well."""
+    yield
+    if there := [folder for folder in folders if folder and Path(folder).is_dir()]:
+        from moses_compat.measures.saved_scores import remove_parts
+
+        remove_parts(there)
 
 
 class SimilaritySource(Protocol):

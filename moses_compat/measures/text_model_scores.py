@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.similarity_requests import BACKWARD, COSINE, LikelihoodRequest
+from moses_compat.measures.similarities import BACKWARD, COSINE, LikelihoodRequest
 from moses_compat.measures.windowed_scores import NeuralOpinions, TextPiece, TextScores
 from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.nn.device import one_torch_thread

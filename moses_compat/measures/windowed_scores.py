@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.lines.fields import phrase_text
 from moses_compat.lines.insert_scores import scale_logarithms
-from moses_compat.lines.words import phrase_text
 from moses_compat.measures.model_fit import FitCheck, TableSample, emptied
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock

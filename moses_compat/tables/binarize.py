@@ -28,8 +28,7 @@ from moses_compat.files.packing import without_ending
 from moses_compat.files.streams import Input
 from moses_compat.tables.blocks import Progress
 from moses_compat.tables.canonical import TableForm, examine, write_copy
-from moses_compat.tables.inspect import Oddity
-from moses_compat.tables.moses_loaders import factor_options, objections_of
+from moses_compat.tables.inspect import Oddity, factor_options, objections_of
 from moses_compat.tables.source_order import read_prefixes
 from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import DataError, PhraseToolError, reason

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from moses_compat.files import kinds
 from moses_compat.files.finished_work import FinishedWork
 from moses_compat.files.streams import Input
-from moses_compat.lines.separators import BARS, find_separator, line_offsets_of, same_tokens
+from moses_compat.lines.fields import BARS, find_separator, line_offsets_of, same_tokens
 from moses_compat.tables.parser import Fault, count_scores
 from phrasetool.errors import DataError
 from phrasetool.kernels.bytes import LF

@@ -24,7 +24,7 @@ from typing import BinaryIO
 import numpy as np
 
 from moses_compat.files.streams import Input, compress
-from moses_compat.lines.separators import find_separator
+from moses_compat.lines.fields import find_separator
 from moses_compat.tables.blocks import Progress, RawBlock, raw_blocks
 from moses_compat.tables.inspect import Oddity, odd_lines
 from moses_compat.tables.parser import LineScan, TableParser, scan_lines

@@ -18,7 +18,8 @@ from typing import NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.lines.scores import (
+from moses_compat.lines.fields import content_end, find_separator, line_offsets_of, same_tokens
+from moses_compat.lines.numbers import (
     FEW_FIELDS,
     IS_NAN,
     NOT_A_NUMBER,
@@ -27,7 +28,6 @@ from moses_compat.lines.scores import (
     read_columns,
     scan_scores,
 )
-from moses_compat.lines.separators import content_end, find_separator, line_offsets_of, same_tokens
 from phrasetool.kernels.bytes import TAB, common_prefix, is_blank, skip_blanks, token_end
 from phrasetool.kernels.hashing import fnv_bytes_32
 from phrasetool.kernels.jit import borrowing_kernel, inner_kernel

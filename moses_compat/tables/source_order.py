@@ -25,8 +25,8 @@ import numpy.typing as npt
 from moses_compat.files.finished_work import digest_of_bytes
 from moses_compat.files.paths import is_stream
 from moses_compat.files.streams import Input
+from moses_compat.lines.fields import BARS, find_separator
 from moses_compat.lines.hashes import KeyedSums, as_key, hash_field, side_keys
-from moses_compat.lines.separators import BARS, find_separator
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.parser import LineScan, scan_lines
 from phrasetool.errors import DataError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import phrasetool
-from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.measures.similarities import EncoderRequest
 from phrasetool.text_encoders.encoders import StaticEncoder
 from tests.commands import clean_environment, read, run_inside, run_outside, write
 from tests.text_encoder_folders import WORDS, sentence_folder, static_folder, table_lines, transformer_folder

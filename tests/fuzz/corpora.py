@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from moses_compat.corpora.alignments import format_alignments, read_alignments, read_priors
-from moses_compat.corpora.bitexts import read_sentence_pairs
+from moses_compat.corpora.bitexts import format_alignments, read_alignments, read_priors, read_sentence_pairs
 from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.corpora.translated_texts import read_dictionary
 from moses_compat.corpora.treebanks import read_conllu, read_tagged_text

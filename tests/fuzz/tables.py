@@ -9,8 +9,8 @@ import numpy as np
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.annotate import annotate_table
+from moses_compat.jobs.moses_filters import threshold_table
 from moses_compat.jobs.remove_orphans import remove_orphans, table_pairs
-from moses_compat.jobs.threshold_filter import threshold_table
 from moses_compat.measures.similarities import ModelSimilarities
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.inspect import inspect_table

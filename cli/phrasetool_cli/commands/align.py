@@ -68,8 +68,7 @@ def command(
     eflomal aligns SOURCE and TARGET, one tokenised sentence a line, in both directions, and the two alignments are
     made one.  The result has a line of points `source-target`, both from 0, for every sentence pair.
     """
-    from moses_compat.corpora.alignments import write_alignments
-    from moses_compat.corpora.bitexts import read_directions
+    from moses_compat.corpora.bitexts import read_directions, write_alignments
     from phrasetool.smt.aligning.alignments import symmetrise as symmetrised
     from phrasetool.smt.aligning.eflomal import AlignerSettings
 
@@ -102,8 +101,7 @@ def _align(
     watch: TerminalWatch,
 ) -> tuple[Alignments, Alignments]:  # fmt: skip
     """Align in both directions."""
-    from moses_compat.corpora.alignments import check_use, read_priors
-    from moses_compat.corpora.bitexts import read_sentence_pairs, warn_of_copies
+    from moses_compat.corpora.bitexts import check_use, read_priors, read_sentence_pairs, warn_of_copies
     from phrasetool.errors import PhraseToolError
     from phrasetool.smt.aligning.eflomal import MAX_SENTENCE_WORDS, PriorUse, align, can_be_seeded
 

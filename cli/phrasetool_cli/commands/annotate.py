@@ -33,7 +33,7 @@ from phrasetool_cli.summaries import tell_parts
 
 if TYPE_CHECKING:
     from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest
-    from moses_compat.measures.similarity_requests import LikelihoodRequest
+    from moses_compat.measures.similarities import LikelihoodRequest
 
 syntax_options = sections(
     "Syntactic encoder",
@@ -63,7 +63,7 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
             raise click.UsageError(f"{flag} is for --syntax-columns likelihood or all")
         return None
     from moses_compat.measures.model_sources import is_syntax
-    from moses_compat.measures.similarity_requests import SYNTAX_COLUMNS, LikelihoodRequest
+    from moses_compat.measures.similarities import SYNTAX_COLUMNS, LikelihoodRequest
     from phrasetool.errors import ModelError
     from phrasetool.models.saved_model import read_model_config
 

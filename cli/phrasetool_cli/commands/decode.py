@@ -80,7 +80,7 @@ def command(
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Output
-    from moses_compat.lines.words import check_text
+    from moses_compat.lines.fields import check_text
     from phrasetool.pipeline import run
 
     check_resumable(resume, text, output)

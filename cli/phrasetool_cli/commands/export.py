@@ -15,9 +15,8 @@ from phrasetool_cli.parameter_types import Share, column_pair
 from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.bicleaner_dictionaries import DictionaryReport
     from moses_compat.jobs.candidate_lists import CandidateReport
-    from moses_compat.jobs.term_lexicon import LexiconReport
+    from moses_compat.jobs.dictionaries import DictionaryReport, LexiconReport
     from moses_compat.measures.similarities import SimilaritySource
     from moses_compat.tables.blocks import TableScan
     from phrasetool.watch import Watch
@@ -201,20 +200,19 @@ def _export(
         named = options.pop("model_folder", None), options.pop("columns", None), options.pop("scale")
         options["similarities"] = _similarities(*named, scan, watch)
     if kind == "bicleaner":
-        from moses_compat.jobs.bicleaner_dictionaries import DictionaryRequest, export_dictionaries
+        from moses_compat.jobs.dictionaries import DictionaryRequest, export_dictionaries
 
         made = export_dictionaries(DictionaryRequest(table, output, scan=scan, **options), watch)
         return made.as_dict(), dictionary_summary(made)
     if kind == "lexicon":
-        from moses_compat.jobs.term_lexicon import LexiconRequest, export_lexicon
+        from moses_compat.jobs.dictionaries import LexiconRequest, export_lexicon
         from moses_compat.lines.counts import CountUse
 
         by_count = options.pop("by_count", "")
         options["count_use"] = CountUse(by_count) if by_count else None
         lexicon = export_lexicon(LexiconRequest(table, output, scan=scan, **options), watch)
         return lexicon.as_dict(), lexicon_summary(lexicon)
-    from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, export_candidates
-    from moses_compat.jobs.marian_shortlist import ShortlistWriter
+    from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, ShortlistWriter, export_candidates
 
     shortlist, binary = kind == "shortlist", options.pop("form", None) == "binary"
     longest = {"longest": 1} if shortlist else {}

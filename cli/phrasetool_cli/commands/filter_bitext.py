@@ -134,7 +134,7 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
 def _by_encoder(
     folder: str, threshold: float | str | None, explain: bool, more: dict[str, str | None]
 ) -> ChosenJudge:  # fmt: skip
-    from moses_compat.measures.similarity_requests import EncoderRequest
+    from moses_compat.measures.similarities import EncoderRequest
     from phrasetool.pair_classifier.bitext_scores import EncoderScorer, find_pair_encoder
 
     if not isinstance(threshold, float):

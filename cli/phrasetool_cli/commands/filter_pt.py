@@ -16,8 +16,8 @@ from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
-    from moses_compat.corpora.corpus_index import CorpusIndex
-    from moses_compat.jobs.filter_pt import FilterCounts, Significance
+    from moses_compat.jobs.moses_filters import FilterCounts, Significance
+    from moses_compat.measures.pair_test import CorpusIndex
 
 _EXAMPLE = """\b
 Example:
@@ -70,10 +70,9 @@ def command(
     text, gzip or not, as the table was extracted from (same tokens, same escapes).  Lines stay in their order; no line
     is lost.
     """
-    from moses_compat.corpora.corpus_index import read_indexes
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.filter_pt import Significance, filter_table
-    from moses_compat.measures.pair_test import CorpusMismatchError, PairTest
+    from moses_compat.jobs.moses_filters import Significance, filter_table
+    from moses_compat.measures.pair_test import CorpusMismatchError, PairTest, read_indexes
     from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.opening import open_table
     from phrasetool.errors import PhraseToolError
@@ -123,7 +122,7 @@ def _threshold(indexes: tuple[CorpusIndex, CorpusIndex], threshold: str, tell: C
 
 def _report(done: FilterCounts, significance: Significance | None, quiet: bool) -> None:
     """Print the summary, and warnings even with --quiet."""
-    from moses_compat.jobs.filter_pt import MOSES_FIELDS
+    from moses_compat.jobs.moses_filters import MOSES_FIELDS
 
     notes = [
         (done.not_best, "removed because others of their source are better (-n)"),

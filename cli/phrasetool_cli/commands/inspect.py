@@ -70,8 +70,7 @@ def command(
         table_document,
         table_lines,
     )
-    from moses_compat.tables.inspect import inspect_table
-    from moses_compat.tables.moses_loaders import verdicts
+    from moses_compat.tables.inspect import inspect_table, verdicts
 
     _check(path, tagger, bitext)
     document = json_document(json_file, [path], indent=1)

@@ -24,7 +24,7 @@ from phrasetool_cli.progress import TerminalWatch
 
 if TYPE_CHECKING:
     from moses_compat.jobs.mine import MinedTexts
-    from moses_compat.measures.similarity_requests import EncoderRequest
+    from moses_compat.measures.similarities import EncoderRequest
     from phrasetool.pair_classifier.bitext_scores import PairEncoder
 
 
@@ -77,7 +77,7 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
         click.UsageError: options that do not go together, or a language that is none.
         ModelError: there is no such model or encoder, or it is refused.
     """
-    from moses_compat.measures.similarity_requests import EncoderRequest
+    from moses_compat.measures.similarities import EncoderRequest
 
     model, encoder, store = (given.pop(name) for name in ("model_folder", "encoder", "encoder_store"))
     more = {name: given.pop(name) for name in FOR_ENCODERS}

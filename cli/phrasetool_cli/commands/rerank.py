@@ -81,17 +81,18 @@ def command(
     from moses_compat.files.streams import Output
     from moses_compat.jobs.rerank import (
         RerankWeights,
+        SourceText,
         check_development_references,
         check_same_features,
         chosen_text,
         featured_list,
+        load_columns,
         read_references,
         reordered_lines,
         report_of,
         tune_weights,
         with_sparse_features_of,
     )
-    from moses_compat.jobs.rescore import SourceText, load_columns
 
     if development is not None:
         if dev_source is not None:

@@ -53,8 +53,7 @@ def command(
     """
     from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.rerank import featured_list
-    from moses_compat.jobs.rescore import SourceText, load_columns
+    from moses_compat.jobs.rerank import SourceText, featured_list, load_columns
 
     check_outputs([n_best, source], [output])
     document = json_document(json_file, [n_best, source], [output])

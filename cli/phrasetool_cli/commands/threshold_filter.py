@@ -17,7 +17,7 @@ Example:
 
 
 def _parse(context: click.Context, parameter: click.Parameter, value: str) -> dict[int, float]:
-    from moses_compat.jobs.threshold_filter import parse_thresholds
+    from moses_compat.jobs.moses_filters import parse_thresholds
 
     try:
         return parse_thresholds(value)
@@ -52,7 +52,7 @@ def command(
     byte-identical and in their order.
     """
     from moses_compat.files.streams import Output
-    from moses_compat.jobs.threshold_filter import threshold_table
+    from moses_compat.jobs.moses_filters import threshold_table
     from moses_compat.tables.blocks import TableScan
     from moses_compat.tables.opening import open_table
 

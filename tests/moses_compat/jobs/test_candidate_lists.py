@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, export_candidates
-from moses_compat.jobs.marian_shortlist import ShortlistWriter
+from moses_compat.jobs.candidate_lists import CandidateRequest, MapWriter, ShortlistWriter, export_candidates
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError

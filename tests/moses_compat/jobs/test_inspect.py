@@ -2,8 +2,7 @@ import json
 
 from moses_compat.files.streams import Input
 from moses_compat.jobs.inspect import SCHEMA_VERSION, loader_lines, table_document, table_lines
-from moses_compat.tables.inspect import inspect_table
-from moses_compat.tables.moses_loaders import verdicts
+from moses_compat.tables.inspect import inspect_table, verdicts
 from tests.commands import write
 
 GOOD = b"a ||| x ||| 0.5 1 1 0 ||| 0-0 ||| 1 1 1\nb ||| y ||| 0.25 1 1 0 ||| 0-0 ||| 1 1 1\n"

@@ -16,8 +16,8 @@ from moses_compat.jobs.sinks import (
     SelectedLines,
     SurvivingPairs,
 )
+from moses_compat.lines.fields import line_offsets_of
 from moses_compat.lines.hashes import hash_pairs
-from moses_compat.lines.separators import line_offsets_of
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.saved_scores import SavedScores, ScoreWriter
 from moses_compat.measures.similarities import ColumnSimilarities

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moses_compat.lines.fields import line_offsets_of
 from moses_compat.lines.hashes import KeyedSums, PairSet, hash_pairs, hash_words, read_pair_hashes, side_keys
-from moses_compat.lines.separators import line_offsets_of
 from tests import naive
 from tests.naive_reordering import pair
 

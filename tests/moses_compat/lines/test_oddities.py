@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.lines import oddities as odd
-from moses_compat.lines.separators import line_offsets_of
+from moses_compat.lines.fields import line_offsets_of
 from tests import naive
 from tests.moses_compat.tables.test_inspect import is_count, is_joint_possible, line_oddities
 from tests.tables import FAULTY, TABLES

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.words import phrase_text
+from moses_compat.lines.fields import phrase_text
 from moses_compat.measures.encoded import encoder_similarities
 from moses_compat.measures.entry_reader import EntryReader
-from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.measures.similarities import EncoderRequest
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError, ModelError
 from phrasetool.text_encoders.encoders import StaticEncoder

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.lines.words import phrase_text
+from moses_compat.lines.fields import phrase_text
 from moses_compat.measures.encoded import collect_phrases
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError

@@ -1,22 +1,137 @@
-"""Fisher's test of the pairs of a table against exact integers."""
+"""Indexes of corpora, and how they are kept."""
 
+import json
 import math
+import os
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.corpora.corpus_index import read_index
 from moses_compat.measures import pair_test
-from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError, PairTest
+from moses_compat.measures.pair_test import (
+    CorpusCheck,
+    CorpusMismatchError,
+    PairTest,
+    kept_index,
+    read_index,
+    read_indexes,
+)
 from moses_compat.tables.parser import scan_lines
+from phrasetool.errors import DataError, PhraseToolError
 from tests import naive_filter
 from tests.commands import write
+
+TEXT = b"a b  a\r\n\nc\ta b\n\xff &apos;s\n"
 
 TOKEN = st.sampled_from([b"a", b"b", b"c", b"[X]", b"zz"])
 PHRASE = st.lists(TOKEN, max_size=4).map(b" ".join)
 SENTENCE = st.lists(st.sampled_from([b"a", b"b", b"c", b"[X]"]), max_size=6).map(b" ".join)
+
+
+def counts(index, *phrases):
+    read = index.symbols.read_lines(b"\n".join(phrases), add=False)
+    return index.sentences.find(read).counts.tolist()
+
+
+@pytest.mark.parametrize("name", ["corpus", "corpus.gz"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_reads_a_corpus(tmp_path, name, threads):
+    index = read_index(str(write(tmp_path / name, TEXT)), threads)
+    assert index.sentences.sentences == 4
+    assert counts(index, b"a b", b"b a", b"c a", b"\xff", b"&apos;s", b"'s", b"b c") == [2, 1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"", "no line"), (None, "No such file"), (b"\x1f\x8b\x08", "gzip data end")]
+)
+def test_what_is_no_corpus(tmp_path, data, message):
+    path = tmp_path / "corpus"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(DataError, match=f"corpus: .*{message}"):
+        read_index(str(path))
+
+
+def test_a_stem_of_salm_is_recognised(tmp_path):
+    (tmp_path / "train.en.sa_suffix").write_bytes(b"\0")
+    with pytest.raises(DataError, match="SALM files of this name, but a plain corpus"):
+        read_index(str(tmp_path / "train.en"))
+
+
+def test_a_kept_index_is_used_until_the_corpus_changes(tmp_path):
+    path, folder = write(tmp_path / "corpus.gz", TEXT), tmp_path / "index"
+    made = kept_index(str(path), str(folder), "source")
+    assert made.note.endswith("was made")
+    for _ in range(2):
+        used = kept_index(str(path), str(folder), "source")
+        assert used.note.endswith("using the index")
+        for name in ("text", "suffixes", "starts"):
+            np.testing.assert_array_equal(getattr(used.sentences, name), getattr(made.sentences, name))
+        assert used.symbols.words == made.symbols.words
+        # The same bytes at another time are the same corpus.
+        os.utime(path, ns=(1, 1))
+    write(path, TEXT + b"a a\n")
+    again = kept_index(str(path), str(folder), "source")
+    assert again.note.endswith("out of date and has been made again")
+    assert counts(again, b"a", b"a a") == [3, 1]
+    assert sorted(name.split("-")[0] for name in os.listdir(folder)) == ["source", "source.json"]
+
+
+def test_both_sides_are_kept_in_one_folder(tmp_path):
+    folder = tmp_path / "index"
+    paths = [write(tmp_path / name, text) for name, text in (("f", b"x y\n"), ("e", b"y\n"))]
+    for _ in range(2):
+        for path, side in zip(paths, ("source", "target"), strict=True):
+            kept = kept_index(str(path), str(folder), side)
+            assert counts(kept, b"y", b"x") == [1, int(side == "source")]
+
+
+@pytest.mark.parametrize("harm", ["array", "cut", "missing", "key", "json", "format"])
+def test_a_damaged_index_is_made_again(tmp_path, harm):
+    path, folder = write(tmp_path / "corpus", TEXT), tmp_path / "index"
+    kept_index(str(path), str(folder), "target")
+    data = next(folder.glob("target-*"))
+    key = folder / "target.json"
+    if harm == "array":
+        np.save(data / "suffixes.npy", np.arange(3.0))
+    elif harm == "cut":
+        os.truncate(data / "text.npy", 100)
+    elif harm == "missing":
+        (data / "words.npy").unlink()
+    elif harm == "key":
+        key.write_text("[]")
+    elif harm == "json":
+        key.write_bytes(b"\xff{")
+    else:
+        key.write_text(json.dumps({**json.loads(key.read_text()), "format": 0}))
+    assert "made" in kept_index(str(path), str(folder), "target").note
+    assert kept_index(str(path), str(folder), "target").note.endswith("using the index")
+
+
+def test_no_index_is_kept_of_standard_input_nor_where_nothing_can_be_written(tmp_path):
+    with pytest.raises(DataError, match="standard input: an index can be kept of a file only"):
+        kept_index("-", str(tmp_path), "source")
+    path = write(tmp_path / "corpus", TEXT)
+    with pytest.raises(PhraseToolError, match="cannot write the index"):
+        kept_index(str(path), str(path), "source")
+    with pytest.raises(DataError, match="No such file"):
+        kept_index(str(tmp_path / "missing"), str(tmp_path / "index"), "source")
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("kept", [False, True])
+def test_both_sides_of_a_bitext(tmp_path, threads, kept):
+    source, target = (str(write(tmp_path / name, TEXT + name.encode())) for name in ("s", "t"))
+    folder = str(tmp_path / "index") if kept else None
+    first, second = read_indexes(source, target, threads, folder)
+    assert (counts(first, b"s", b"t"), counts(second, b"s", b"t")) == ([1, 0], [0, 1])
+    assert bool(first.note) is bool(second.note) is kept
+    assert sorted(path.name for path in tmp_path.glob("index/*.json")) == ["source.json", "target.json"] * kept
+    with pytest.raises(DataError, match=f"{source}:6: the file ends after 5 lines, but .*longer has 6"):
+        read_indexes(source, str(write(tmp_path / "longer", TEXT + b"1\n2\n")), threads)
 
 
 def corpora_of(folder, sides):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.lines.separators import line_offsets_of
+from moses_compat.lines.fields import line_offsets_of
 from moses_compat.measures import pair_uses as pair_counts
 from moses_compat.measures.pair_uses import PairUses
 from phrasetool.errors import DataError

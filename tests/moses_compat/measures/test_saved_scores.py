@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from moses_compat.measures.saved_scores import SavedScores, ScoreParts, ScoreWriter, remove_parts
-from moses_compat.measures.similarity_requests import finishing, parts_beside
+from moses_compat.measures.similarities import finishing, parts_beside
 from moses_compat.tables.blocks import LineMarks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, PhraseToolError

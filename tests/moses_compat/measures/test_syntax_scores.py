@@ -3,7 +3,7 @@ import pytest
 
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_source, model_sources, sources_of_model
-from moses_compat.measures.similarity_requests import SYNTAX_COLUMNS, LikelihoodRequest
+from moses_compat.measures.similarities import SYNTAX_COLUMNS, LikelihoodRequest
 from moses_compat.measures.text_model_scores import SyntaxLikelihood, SyntaxScores
 from moses_compat.measures.windowed_scores import TextPiece
 from phrasetool.syntax.model import SyntaxModel

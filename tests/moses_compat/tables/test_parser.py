@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from moses_compat.tables.parser import TableParser, count_scores, scan_lines
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
-from tests.moses_compat.lines.test_scores import BAD_NUMBERS, GOOD_NUMBERS
+from tests.moses_compat.lines.test_numbers import BAD_NUMBERS, GOOD_NUMBERS
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 
 SOURCE_WORDS = [b"<unk>", b"a", b"b", b"'s", b"|", b"&", b"[", b"\xe4", b"<", b"&lt;"]

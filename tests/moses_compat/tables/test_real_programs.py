@@ -11,8 +11,7 @@ import subprocess
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.tables.inspect import inspect_table
-from moses_compat.tables.moses_loaders import verdicts
+from moses_compat.tables.inspect import inspect_table, verdicts
 from tests.commands import write
 
 pytestmark = pytest.mark.requires_moses

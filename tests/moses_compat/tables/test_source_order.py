@@ -24,8 +24,7 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.annotate import AnnotateRequest, annotate
 from moses_compat.jobs.prune import prune
 from moses_compat.jobs.prune_request import PruneRequest
-from moses_compat.measures.similarities import ColumnSimilarities
-from moses_compat.measures.similarity_requests import EncoderRequest
+from moses_compat.measures.similarities import ColumnSimilarities, EncoderRequest
 from moses_compat.tables import source_order
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.parser import scan_lines

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.corpora.alignments import read_alignments
+from moses_compat.corpora.bitexts import read_alignments
 from phrasetool.smt.aligning.alignments import METHODS, symmetrise
 from tests import naive_extraction as naive
 from tests.listed_alignments import alignments_of

@@ -1,41 +1,157 @@
-"""A lexicon: the term pairs of a table, their files, and how many of them are right in held-out sentences.
+"""Dictionaries of a table: lexicons of term pairs with their rate of correct pairs, and dictionaries of Bicleaner.
 
-Files hold tab-separated or comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for translators
-read.
+Both take entries that are frequent and probable (`read_pairs`).  Files of lexicons hold tab-separated or
+comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for translators read.  Bicleaner reads gzipped
+lines `target source p(target|source)` of single words; see the README of bitextor/bicleaner, "Parameters" of
+`bicleaner-train`, and its prob_dict.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import heapq
 import io
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
+
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.files.paths import display_name
-from moses_compat.files.streams import Output
-from moses_compat.jobs.export_entries import PairEntry, PairFilter, read_pairs
-from moses_compat.lines.counts import CountTally, CountUse
-from moses_compat.lines.words import parts_lines
+from moses_compat.files.streams import Input, Output
+from moses_compat.lines.counts import OF_PAIR, OF_SOURCE, OF_TARGET, CountTally, CountUse
+from moses_compat.lines.fields import holds_white_space, parts_lines, phrase_text
+from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, require_trained_scores
+from moses_compat.measures.entry_reader import EntryReader, Item
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.tables.blocks import TableScan
+from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.opening import open_table
 from phrasetool.errors import DataError
+from phrasetool.export.candidates import discounted_frequencies
 from phrasetool.export.terms import TermPair, best_terms, is_term, spread
+from phrasetool.phrases import Mask
+from phrasetool.pipeline import run
 from phrasetool.text_splitting import single_spaced
 from phrasetool.vocabulary import unescape
 from phrasetool.watch import SILENT, Watch
 
 FORMS = ("tsv", "csv", "tbx")
-_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
+_LEXICON_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
 # What XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class PairEntry:
+    """An entry.
+
+    Attributes:
+        source, target: as they read, words with a space between.
+        direct, inverse: p(target|source) and p(source|target).
+        discounted: both with half a count taken off, where counts are known.
+        count: how often it was extracted; None where the table does not say.
+        similarity: the mean of both directions; None if nothing is known of it.
+    """
+
+    source: str
+    target: str
+    direct: float
+    inverse: float
+    discounted: tuple[float, float]
+    count: float | None
+    similarity: float | None
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Which entries are taken.
+
+    Attributes:
+        longest: words of a side.
+        least: either probability, discounted or not.
+        count: how often an entry was extracted; entries without a count are taken, too.
+        count_use: what needs a joint count of each entry; None if nothing does.
+        discounted: whether the probabilities are compared with half a count taken off.
+    """
+
+    longest: int
+    least: float
+    count: float = 0
+    count_use: CountUse | None = None
+    discounted: bool = True
+
+
+def read_pairs(
+    source: Input, scan: TableScan, chosen: PairFilter, similarities: SimilaritySource | None = None, both: bool = True
+) -> Iterator[tuple[RawBlock, list[PairEntry], CountTally]]:
+    """The entries that a filter takes, block by block, with a tally of the counts of each block.
+
+    Args:
+        source: the table, at its beginning; in any order.
+        scan: how it is read.
+        chosen: the filter.
+        similarities: what else is known of the entries.
+        both: whether both probabilities must be high enough; else one of them.
+
+    Raises:
+        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
+            lacks a count that is needed.
+    """
+
+    def columns(scores: int) -> tuple[int, ...]:
+        require_trained_scores(source.name, scores, 1)
+        return (INVERSE_COLUMN, DIRECT_COLUMN) if scores > DIRECT_COLUMN else ()
+
+    reader = EntryReader(source, scan, similarities, columns=columns)
+
+    def work(item: Item) -> tuple[RawBlock, list[PairEntry], CountTally]:
+        read = reader(item)
+        block = read.block
+        tally = CountTally.of(read.counts, ~block.faulty)
+        if chosen.count_use:
+            read.check_counts(source.name, chosen.count_use)
+        if not read.columns.shape[1]:
+            return read.raw, [], tally
+        sizes = np.diff(block.group_offsets)
+        short = np.repeat((block.source_lengths > 0) & (block.source_lengths <= chosen.longest), sizes)
+        counts = read.counts.values
+        known: Mask = np.logical_and(np.isfinite(counts).all(axis=1), (counts[:, :OF_PAIR] > 0).all(axis=1))
+        plain = np.clip(read.columns[:, ::-1], 0, 1)
+        taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
+        less = np.where(known[:, None], np.clip(taken, 0, 1), plain)
+        enough = (less if chosen.discounted else plain) >= chosen.least
+        good = short & ~block.faulty & (enough.all(axis=1) if both else enough.any(axis=1))
+        good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
+        found = []
+        for row in np.flatnonzero(good).tolist():
+            line, end = int(block.line_offsets[row]), int(block.source_ends[row])
+            words = phrase_text(block.text[end + 3 : block.target_ends[row]].tobytes())
+            if not words or words.count(" ") >= chosen.longest:
+                continue
+            similarity = None
+            if read.scores and read.scores.opinion[row]:
+                similarity = float(read.scores.similarities[row].mean(dtype=np.float64))
+            found.append(
+                PairEntry(
+                    phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
+                    (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else None,
+                    similarity,
+                )
+            )  # fmt: skip
+        return read.raw, found, tally
+
+    entries = 0
+    for raw, found, tally in run(reader.items(), work, scan.threads):
+        yield raw, found, tally
+        entries += raw.lines
+        scan.progress(raw.position, entries)
+    reader.finish(entries)
 
 
 def write_terms(output: Output, pairs: Sequence[TermPair], form: str, languages: tuple[str, str]) -> None:
@@ -56,7 +172,7 @@ def write_terms(output: Output, pairs: Sequence[TermPair], form: str, languages:
 
 def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
     similar = any(pair.similarity is not None for pair in pairs)
-    rows = [[*_COLUMNS, *(["similarity"] if similar else [])]]
+    rows = [[*_LEXICON_COLUMNS, *(["similarity"] if similar else [])]]
     for pair in pairs:
         numbers = [pair.worth, pair.direct, pair.inverse, pair.count, *([pair.similarity] if similar else [])]
         written = ("" if number is None else f"{number:.6g}" for number in numbers)
@@ -264,3 +380,80 @@ def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
             seen, right = seen + 1, right + (hits > 0)
             occurrences, right_places = occurrences + len(lines), right_places + hits
     return Rightness(seen, right, occurrences, right_places)
+
+
+@dataclass(frozen=True)
+class DictionaryRequest:
+    """Dictionaries that are wanted.
+
+    Attributes:
+        table: a phrase table, in any order; `-` for standard input.
+        output: where the dictionary from source to target goes.
+        reverse: where the other one goes, if anywhere.
+        least: pairs that are less probable are left out.
+        scan: how the table is read.
+    """
+
+    table: str
+    output: str
+    reverse: str | None = None
+    least: float = 0.01
+    scan: TableScan = field(default_factory=TableScan)
+
+
+@dataclass
+class DictionaryReport:
+    """What was written.
+
+    Attributes:
+        entries: lines of the table.
+        pairs: of the dictionary.
+        reverse_pairs: of the other one.
+        unreadable: pairs left out because a word holds white space, at which Bicleaner splits lines.
+    """
+
+    entries: int = 0
+    pairs: int = 0
+    reverse_pairs: int = 0
+    unreadable: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def export_dictionaries(request: DictionaryRequest, watch: Watch = SILENT) -> DictionaryReport:
+    """Write the dictionaries.
+
+    Raises:
+        DataError: the table is damaged, or has too few scores.
+        PhraseToolError: a dictionary cannot be written.
+    """
+    report = DictionaryReport()
+    chosen = PairFilter(1, request.least, discounted=False)
+    with contextlib.ExitStack() as stack:
+        opened = open_table(request.table, request.output, request.scan, watch, "read")
+        source, scan = stack.enter_context(opened)
+        output = stack.enter_context(Output(request.output))
+        reverse = stack.enter_context(Output(request.reverse)) if request.reverse else None
+        for raw, pairs, _ in read_pairs(source, scan, chosen, both=False):
+            report.entries += raw.lines
+            readable = [pair for pair in pairs if not holds_white_space(pair.source + pair.target)]
+            report.unreadable += len(pairs) - len(readable)
+            pairs = readable
+            report.pairs += _write_dictionary(
+                output, pairs, lambda pair: (pair.target, pair.source, pair.direct), request.least
+            )
+            if reverse:
+                report.reverse_pairs += _write_dictionary(
+                    reverse, pairs, lambda pair: (pair.source, pair.target, pair.inverse), request.least
+                )
+    return report
+
+
+def _write_dictionary(
+    output: Output, pairs: list[PairEntry], line: Callable[[PairEntry], tuple[str, str, float]], least: float
+) -> int:
+    lines = [f"{to} {of} {p:.6g}\n" for to, of, p in map(line, pairs) if p >= least and p > 0]
+    output.write_text("".join(lines).encode("utf-8", "surrogateescape"))
+    return len(lines)

@@ -1,5 +1,7 @@
 """The smallest parts of a table's text against slow Python."""
 
+from __future__ import annotations
+
 import io
 from itertools import pairwise
 
@@ -8,7 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from moses_compat.lines.separators import find_separator, find_separators, line_offsets_of, same_tokens, write_bars
+from moses_compat.lines.fields import (
+    find_separator,
+    find_separators,
+    line_offsets_of,
+    phrase_text,
+    same_tokens,
+    write_bars,
+)
 from tests import naive
 
 PIECES = st.lists(st.sampled_from([b"|", b"|||", b"a", b"b", b" ", b"\t", b"\n", b"\r"]), max_size=14).map(b"".join)
@@ -80,3 +89,24 @@ def test_line_offsets_at_any_address(data, shift):
     text = np.frombuffer(bytes(shift) + data, np.uint8)[shift:]
     lines = io.BytesIO(data).readlines()
     assert line_offsets_of(text).tolist() == np.cumsum([0, *map(len, lines)]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        (b"das haus", "das haus"),
+        (b"  das \t haus ", "das haus"),
+        (b"das [X][Y] haus [X]", "das haus"),
+        (b"[X]", ""),
+        (b"", ""),
+        (b"haus|NN ist|VB", "haus ist"),
+        (b"|", "|"),
+        (b"&apos;s &quot; &#91; a&amp;b", "'s \" [ a&b"),
+        (b"&#124;", "|"),
+        ("größe 经济".encode(), "größe 经济"),
+        (b"gr\xfcn", "gr�n"),
+        (b"[ ]", "[ ]"),
+    ],
+)
+def test_what_phrases_say(phrase, text):
+    assert phrase_text(phrase) == text

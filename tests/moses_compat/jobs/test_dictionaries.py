@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Output
-from moses_compat.jobs.bicleaner_dictionaries import DictionaryRequest, export_dictionaries
-from moses_compat.jobs.term_lexicon import LexiconRequest, Rightness, export_lexicon, write_terms
+from moses_compat.jobs.dictionaries import (
+    DictionaryRequest,
+    LexiconRequest,
+    Rightness,
+    export_dictionaries,
+    export_lexicon,
+    write_terms,
+)
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.export.terms import TermPair
