@@ -182,7 +182,7 @@ def guessing(folder: Path, fault: str, learning_rate: float) -> DivergedError:
         learning_rate: that it was trained with.
     """
     message = f"{folder}: the trained model is no better than chance: {fault}"
-    advice = f"train anew with a smaller learning rate than {learning_rate:g}, or with more epochs"
+    advice = f"train again with a smaller learning rate than {learning_rate:g}, or with more epochs"
     return DivergedError(f"{message}; {advice}", remedy="keep a poor model")
 
 
