@@ -8,7 +8,7 @@ import itertools
 import os
 import select
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -87,6 +87,19 @@ class _PipeClosedError(Exception):
 
 class _Overview(LazyGroup):
     """The group of all commands."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse the options of the group; `--help` and `--version` print here.
+
+        Raises:
+            _PipeClosedError: the reader of a pipe has gone.
+        """
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError as error:
+            raise _PipeClosedError from error
 
     def invoke(self, context: click.Context) -> object:
         """Run a command.

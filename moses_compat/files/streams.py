@@ -128,6 +128,8 @@ class Input:
             raise
         self._peeked = b""
         self._begun = False
+        # Of the text so far: whether it has a line feed, a carriage return with something behind it, one at its end.
+        self._line_feed = self._inner_return = self._last_return = False
 
     def __getstate__(self) -> dict[str, Any]:
         # In another process it is a name in messages.
@@ -167,7 +169,8 @@ class Input:
         """Read up to `size` bytes; fewer only at the end.
 
         Raises:
-            DataError: truncated or damaged data, text that is UTF-16, or a read error.
+            DataError: truncated or damaged data, text that is UTF-16 or whose lines end at carriage returns alone, or a
+                read error.
         """
         if not self._begun:
             self._begun = True
@@ -198,7 +201,24 @@ class Input:
             raise self._fault(f"are damaged ({error})") from error
         except OSError as error:
             raise DataError(self.name, reason(error)) from error
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not self._line_feed:
+            self._refuse_carriage_returns(data, size > 0)
+        return data
+
+    def _refuse_carriage_returns(self, data: bytes, ended: bool) -> None:
+        """Refuse a text that would be one line of everything; a carriage return within one of its lines is allowed.
+
+        Args:
+            data: what follows a part of the text that has no line feed.
+            ended: whether nothing follows.
+        """
+        self._line_feed = b"\n" in data
+        self._inner_return |= (self._last_return and bool(data)) or b"\r" in data[:-1]
+        self._last_return = data.endswith(b"\r") if data else self._last_return
+        if ended and self._inner_return and not self._line_feed:
+            message = "its lines end at carriage returns; expected line feeds (tr '\\r' '\\n' makes them)"
+            raise DataError(self.name, message)
 
     def _fault(self, what: str) -> DataError:
         assert self.packing is not None

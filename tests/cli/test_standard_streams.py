@@ -169,3 +169,13 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     several = first_line_of("prune", table, "--similarity-columns", "1,2", "-t", "0", *others)
     assert re.search(r"(/gone and .*/why|/why and .*/gone) were not written\n$", several.stderr), several.stderr
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "prune --help", "inspect T", "threshold-filter 3:1e-9 T -q"])
+def test_a_reader_that_is_gone_already_is_no_error(table, arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [{"T": str(table)}.get(word, word) for word in arguments.split()]
+    with open(writing, "wb") as pipe:
+        outcome = subprocess.run([*COMMAND, *words], stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, b"")

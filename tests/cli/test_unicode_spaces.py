@@ -95,3 +95,20 @@ def test_a_new_entry_is_of_the_word_that_the_decoder_reads(tmp_path, monkeypatch
     done = run_inside("decode", "--moses-ini", "ini", "more", "-o", "out")
     assert done.code == 0, done.err
     assert "0 words have no translation" in done.err
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_texts_whose_lines_end_at_carriage_returns_are_refused(tmp_path, monkeypatch, command):
+    """They would be one line of everything: a table of one entry, a corpus of one sentence."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        write(tmp_path / name, text.encode())
+    inputs = {word for word in command if word in FILES and FILES[word].count("\n") > 1}
+    for name in sorted(inputs):
+        write(tmp_path / name, FILES[name].replace("\n", "\r").encode())
+        outcome = run_inside(*command)
+        assert outcome.code == 1
+        message = "its lines end at carriage returns; expected line feeds (tr '\\r' '\\n' makes them)"
+        assert outcome.err.splitlines()[-1] == f"phrasetool: error: {name}: {message}"
+        assert {path.name for path in tmp_path.iterdir()} == FILES.keys()
+        write(tmp_path / name, FILES[name].encode())

@@ -27,9 +27,11 @@ from tests import moses_settings
 from tests.commands import run_inside, write
 
 
-# What is told by the first bytes: marks of UTF-8 and UTF-16, and zeros as UTF-16 has them.
+# Marks of UTF-8 and UTF-16, zeros as UTF-16 has them, and carriage returns without any line feed are not such texts.
 @given(
-    st.binary(max_size=200).filter(lambda text: text[:1] not in (b"\xef", b"\xff", b"\xfe") and b"\0" not in text[:64]),
+    st.binary(max_size=200)
+    .filter(lambda text: text[:1] not in (b"\xef", b"\xff", b"\xfe") and b"\0" not in text[:64])
+    .filter(lambda text: b"\n" in text or b"\r" not in text[:-1]),
     st.integers(1, 40),
 )
 def test_blocks_are_whole_lines(workspace, text, chunk):
