@@ -205,3 +205,15 @@ def test_words_that_sacrebleu_splits_are_counted(tmp_path, space):
     done = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 2)
     assert done.startswith("2 lines,")
     assert done.count(f"Warning: 2 words of {odd} contain white space other than spaces and tabs") == 1
+
+
+def test_lines_that_are_too_long_for_ter(tmp_path):
+    """Its table of edit distances would fill the memory."""
+    texts = [write(tmp_path / name, b"a b\n" + b"a b c d " * 25_000 + b"\n") for name in ("translation", "reference")]
+    outcome = run_inside("evaluate", texts[0], "-r", texts[1], "--samples", 2)
+    assert outcome.code == 1
+    assert outcome.message.startswith(
+        f"phrasetool: {texts[0]}:2: the line has 100,000 words and its reference 100,000, too many for TER"
+    )
+    outcome = run_inside("evaluate", texts[0], "-r", texts[1], "--samples", 2, "--metrics", "bleu,chrf")
+    assert (outcome.code, outcome.err) == (0, "")

@@ -171,7 +171,9 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     assert not (tmp_path / "gone").exists()
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--version", "prune --help", "inspect T", "threshold-filter 3:1e-9 T -q"])
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "prune --help", "inspect T", "threshold-filter 3:1e-9 T -q"]
+)
 def test_a_reader_that_is_gone_already_is_no_error(table, arguments):
     reading, writing = os.pipe()
     os.close(reading)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from phrasetool.smt.evaluation.metrics import MetricReport
 
 _METRICS = ("bleu", "chrf", "ter")
+# Words of a line times those of its reference: TER takes 18 bytes for each.
+_MOST_EDIT_CELLS = 10**8
 
 
 _EXAMPLE = """\b
@@ -83,6 +87,8 @@ def command(
     for path in references:
         if not any(map(split_words, texts[path])):
             raise DataError(display_name(path), "has no words; expected a translation a line")
+    if "ter" in metrics:
+        _refuse_long_lines(texts, hypotheses, references)
     reports = evaluate(
         [texts[path] for path in hypotheses], [texts[path] for path in references],
         metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed,
@@ -115,6 +121,32 @@ def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None
         raise DataError(
             display_name(path), f"has {lines:,} lines, but the reference {display_name(reference)} has {expected:,}"
         )
+
+
+def _refuse_long_lines(
+    texts: Mapping[str, Sequence[str]], hypotheses: Sequence[str], references: Sequence[str]
+) -> None:
+    """Refuse lines for whose table of edit distances, a cell for each pair of words, sacrebleu lacks the memory.
+
+    Raises:
+        DataError: a line and its reference have too many words.
+    """
+    from moses_compat.files.paths import display_name
+    from phrasetool.errors import DataError
+    from phrasetool.text_splitting import split_words
+
+    for path, other in itertools.product(hypotheses, references):
+        for number, (line, reference) in enumerate(zip(texts[path], texts[other], strict=True), 1):
+            # A word and the space behind it have two characters or more.
+            if (len(line) + 1) * (len(reference) + 1) <= 4 * _MOST_EDIT_CELLS:
+                continue
+            words, of_reference = len(split_words(line)), len(split_words(reference))
+            if words * of_reference > _MOST_EDIT_CELLS:
+                message = (
+                    f"the line has {words:,} words and its reference {of_reference:,}, too many for TER; expected a "
+                    "sentence a line; --metrics bleu,chrf leaves TER out"
+                )
+                raise DataError(display_name(path), message, number)
 
 
 def _as_dict(
