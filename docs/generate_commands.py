@@ -53,6 +53,7 @@ MEANINGS = {
     "--negatives": "Negative examples of each pair.", "--output": "Where to write.",
     "--patience": "Stop after N passes without an improvement.", "--precision": "float32 or bfloat16.",
     "--preset": "Named set of sizes and settings.", "--reference": "Reference translation; repeatable.",
+    "--reasons": "Parquet file with a row for each rejected entry.",
     "--rejected": "Write what is removed here.", "--reordering-out": "Write the reordering table here.",
     "--reordering-table": "Reordering table that is read.", "--resume": "Continue an interrupted run.",
     "--scale": "Scale on which similarities are written.", "--schedule": "Schedule of the step size.",
