@@ -51,6 +51,7 @@ REMEDIES = {
     ),
     "take pairs of any count": "; leave out --min-pair-count",
     "protect by no count": "; leave out --protect-frequent, or switch it off with --protect-frequent none",
+    "build the index again": "; delete the file, and `phrasetool show` builds it again",
     "allow an empty input": "; --allow-empty continues anyway",
 }
 

@@ -124,3 +124,12 @@ def test_refusals(table, arguments, code, message):
     assert (done.code, done.out) == (code, b"")
     assert message in done.message
     assert table.read_bytes() == write(table.parent / "copy.gz", TABLE).read_bytes()
+
+
+def test_a_damaged_index_is_named_with_the_way_out(table, tmp_path):
+    write(tmp_path / "table.gz.index", b"no index")
+    done = run_inside("show", table, "hausboot")
+    assert done.message.endswith(
+        "is no phrase index of this version; delete the file, and `phrasetool show` builds it again"
+    )
+    assert done.code == 1

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from moses_compat.jobs import mine
@@ -54,6 +54,8 @@ LINE = st.lists(st.sampled_from(["a", "b", "&amp;", "&", "ä", "\t", "\rc\u00a0"
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=12), last=st.booleans())
 def test_each_different_sentence_once(tmp_path_factory, lines, last):
+    # A file with carriage returns and without a line feed is refused.
+    assume(last or len(lines) > 1 or "\r" not in lines[0])
     folder = tmp_path_factory.mktemp("texts")
     (folder / "s").write_bytes(("\n".join(lines) + ("\n" if last or not lines[-1] else "")).encode())
     (folder / "t").write_bytes(b"x\n")
