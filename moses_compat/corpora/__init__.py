@@ -1,6 +1,6 @@
 """Texts, bitexts, treebanks, alignments and phrase pairs in files.
 
-`texts` reads one language, `bitexts` both sides, `training_pairs` phrase pairs with counts, `treebanks` sentences with
-parts of speech, `alignments` word alignments and their priors.  `corpus_index` is a corpus in which phrases are
-counted, and `translated_texts` holds what `translate` reads besides its model.
+`texts` reads one language, `bitexts` both sides, word alignments and their priors, `training_pairs` phrase pairs with
+counts, `treebanks` sentences with parts of speech, and `translated_texts` holds what `translate` reads in addition to
+its model.
 """

@@ -1,5 +1,5 @@
 """moses.ini: read, and changed so that every other byte stays.
 
-`reading` reads both versions into a `moses_ini.MosesIni`, `moses_sections` checks its sections, `tables` chooses one of
-its phrase tables, and `editing` writes changed copies.
+`reading` reads both versions into a `moses_ini.MosesIni` and checks the sections, `tables` chooses one of its phrase
+tables, and `editing` writes changed copies.
 """
