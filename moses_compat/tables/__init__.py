@@ -2,6 +2,6 @@
 
 `blocks` reads a table in blocks (`TableScan`), `parser` finds the fields of their lines, `opening` checks and sorts a
 table before it is read, `source_order` checks that the entries of a source are adjacent; `parquet`, `canonical` and
-`binarize` write other forms, `inspect` summarises a table and lists what programs of Moses object to, and `phrase_index`
-finds the entries of a phrase.
+`binarize` write other forms, `inspect` summarises a table and lists the objections of Moses' programs, and
+`phrase_index` finds the entries of a phrase.
 """
