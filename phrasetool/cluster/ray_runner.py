@@ -152,7 +152,7 @@ class _Pool:
 
     def __init__(self, work: bytes, size: int) -> None:
         self._work = ray.put(work)
-        self._class = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="DEFAULT")(_Worker)
+        self._class = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(_Worker)
         self._processes = [self._started() for _ in range(size)]
         self._waiting: deque[_Batch] = deque()
         self.lost = 0
