@@ -31,7 +31,7 @@ REMEDIES = {
     "resume or replace a training": "; continue it with --resume, or start again with --overwrite",
     "replace the checkpoint": "; --overwrite replaces the checkpoint",
     "keep a poor model": "; --overwrite replaces the checkpoint, --resume --force saves the model anyway",
-    "train anew": "; to train again, use --overwrite instead of --resume",
+    "train again": "; to train again, use --overwrite instead of --resume",
     "train without a checkpoint": "; leave out --resume",
     "train an autoencoder on text": (
         "; pairs are `source ||| target`, and text of one language is for `phrasetool train autoencoder`"
@@ -40,7 +40,7 @@ REMEDIES = {
     "sort it first": "; --sort sorts it",
     "sort the table": "; --sort sorts it, --force continues anyway",
     "name the words": "; the words of a file of tags are named with --words",
-    "begin anew": "; without --resume, everything is computed again",
+    "start again": "; without --resume, everything is computed again",
     "name those of then": "; name those of then with --evidence",
     "use threads": "; --engine threads does it",
     "longer lines": "; --max-line allows longer ones",

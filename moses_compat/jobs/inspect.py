@@ -11,8 +11,8 @@ import numpy as np
 
 from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import MosesIni, number_text
-from moses_compat.jobs.show import MOSES_SCORES
 from moses_compat.lines.hashes import side_keys
+from moses_compat.lines.numbers import MOSES_SCORES
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.inspect import GROUP_SIZES, ColumnSummary, LoaderVerdict, Objection, TableSummary
 from moses_compat.tables.parser import TableParser

@@ -7,16 +7,19 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from moses_compat.lines.numbers import DIRECT_COLUMN, MOSES_SCORES
 from moses_compat.tables.phrase_index import SOURCE, TARGET, PhraseIndex, TableLine
 from phrasetool.errors import DataError, reason
+from phrasetool.phrases import Phrases
+from phrasetool.pruning.decision import TOGETHER
 from phrasetool.text_splitting import split_words
 
-MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
+if TYPE_CHECKING:
+    from phrasetool.phrase_encoder.model import BilingualModel
+
 _COUNTS = ("count(e)", "count(f)", "count")
-# Score, from 0, by which entries are ordered: p(e|f) of tables with Moses' four scores, else the last.
-_DIRECT = 2
 _POINT = re.compile(rb"(\d+)-(\d+)")
 KEPT = "kept"
 
@@ -54,10 +57,11 @@ class ShownEntry:
     @property
     def order(self) -> tuple[float, float, int]:
         """Key that sorts the best entry first: its direct probability, its joint count, its line."""
-        place = _DIRECT if len(self.scores) >= len(MOSES_SCORES) else len(self.scores) - 1
-        best = [_number(self.scores[place]) if self.scores else -math.inf]
-        best.append(_number(self.counts[2]) if len(self.counts) > 2 else -math.inf)
-        return -best[0], -best[1], self.line
+        # p(e|f) of tables with Moses' four scores, else the last score.
+        place = DIRECT_COLUMN if len(self.scores) >= len(MOSES_SCORES) else -1
+        probability = _number(self.scores[place]) if self.scores else -math.inf
+        joint = _number(self.counts[2]) if len(self.counts) >= len(_COUNTS) else -math.inf
+        return -probability, -joint, self.line
 
     @property
     def word_pairs(self) -> str:
@@ -105,20 +109,8 @@ def entries_of(
     return sorted(map(ShownEntry.of, lines), key=lambda entry: entry.order)
 
 
-def with_similarities(entries: Sequence[ShownEntry], folder: str) -> list[ShownEntry]:
-    """Return entries with the similarities of a model.
-
-    Args:
-        entries: entries of a table.
-        folder: model of phrase pairs.
-
-    Raises:
-        ModelError: there is no such model.
-    """
-    from phrasetool.phrase_encoder.model import BilingualModel
-    from phrasetool.phrases import Phrases
-
-    model = BilingualModel.load(folder)
+def with_similarities(entries: Sequence[ShownEntry], model: BilingualModel) -> list[ShownEntry]:
+    """Return entries with the similarities of a model."""
     sources = Phrases.from_lists([model.source_vocabulary.ids(entry.source) for entry in entries])
     targets = Phrases.from_lists([model.target_vocabulary.ids(entry.target) for entry in entries])
     pairs = model.scorer().score_pairs(sources, targets).tolist()
@@ -154,7 +146,7 @@ def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEnt
             continue
         if (row["source"], row["target"]) != (_text(entry.source), _text(entry.target)):
             raise DataError(reasons, f"is of another table: its line {entry.line} has another entry")
-        criteria = row["failed"].replace("+", ", ")
+        criteria = "all criteria together" if row["failed"] == TOGETHER else row["failed"].replace("+", ", ")
         protected = f"{KEPT} as one of the best, although it fails {criteria}"
         decided.append(replace(entry, decision=protected if row["kept"] else f"removed by {criteria}"))
     return decided

@@ -188,11 +188,11 @@ class PartFolder:
             settings = dict(head)
             found = [Part(**part) for part in parts]
         except (ValueError, TypeError) as error:
-            raise DataError(self._log, f"is damaged ({error})", remedy="begin anew") from error
+            raise DataError(self._log, f"is damaged ({error})", remedy="start again") from error
         for name, value in self._settings.items():
             if settings.get(name) != value:
                 message = f"is of another run: {name} was {settings.get(name)}, and is {value}"
-                raise DataError(self.folder, message, remedy="begin anew")
+                raise DataError(self.folder, message, remedy="start again")
         # The last line may have been cut off.
         if lines[-1]:
             with open(self._log, "w", encoding="utf-8") as file:

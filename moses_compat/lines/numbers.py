@@ -49,6 +49,7 @@ OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN = range(5)
 # Scores that Moses' training writes, and the columns of p(f|e) and p(e|f) among them.
 TRAINED = 4
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
+MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 
 
 def is_point(token: bytes) -> bool:

@@ -30,7 +30,7 @@ from phrasetool.phrase_encoder.scoring import Calibration
 from phrasetool.phrase_encoder.settings import PAIRS, TrainingSettings
 from phrasetool.phrase_encoder.start import check_one_space
 from phrasetool.phrase_encoder.updates import CoTraining, JointTraining, Sides, parts
-from phrasetool.training.data import PhrasePairs, held_out_pairs
+from phrasetool.training.data import PhrasePairs, held_out_rare_pairs
 from phrasetool.training.loop import Tick, Trainer, optimizer_tensors, restore_optimizer, train, write_log
 from phrasetool.training.run import DivergedError, ProblemHandler, StartError, TrainingRun
 
@@ -324,7 +324,7 @@ def train_model(
     identity = {"pairs": pairs.fingerprint, "settings": settings.as_dict()}
     if not settings.kind.learns:
         return _untrained(pairs, settings, initial(), run, report_problem)
-    held = held_out_pairs(pairs, settings.held_out, settings.seed)
+    held = held_out_rare_pairs(pairs, settings.held_out, settings.seed)
     held_out = pairs.select(np.flatnonzero(held)) if held.any() else None
     pairs = pairs.select(np.flatnonzero(~held)) if held.any() else pairs
     trainer = train(

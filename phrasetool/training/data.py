@@ -151,7 +151,7 @@ def held_out_groups(groups: Int64Array, rng: np.random.Generator, most: int = 20
 _HELD_OUT_PAIRS = (50, 2000)
 
 
-def held_out_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
+def held_out_rare_pairs(pairs: PhrasePairs, share: float, seed: int) -> Mask:
     """Draw phrase pairs that measure a model while it is trained.
 
     They are pairs with at most the median count, because a model must not lose frequent pairs; and each of their words

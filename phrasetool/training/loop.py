@@ -67,7 +67,7 @@ def check_identity(folder: Path, before: Mapping[str, Any], now: Mapping[str, An
     if different:
         raise ModelError(
             f"{folder / CHECKPOINT}: cannot resume: {', '.join(different)}; give what was given before",
-            remedy="train anew",
+            remedy="train again",
         )
 
 
@@ -149,7 +149,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             state = json.loads((file.metadata() or {}).get("checkpoint", "null"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(f"{path}: the checkpoint is damaged ({error})", remedy="train anew") from error
+        raise ModelError(f"{path}: the checkpoint is damaged ({error})", remedy="train again") from error
     if not isinstance(state, dict) or state.get("version") != _VERSION:
         raise ModelError(f"{path}: not a checkpoint of version {_VERSION}")
     return tensors, state

@@ -114,7 +114,7 @@ def check_model_folder(folder: str | os.PathLike[str], *, resume: bool = False, 
     finished, begun = (path / CONFIG).exists(), (path / CHECKPOINT).is_file()
     if resume and not begun:
         if finished:
-            raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train anew")
+            raise ModelError(f"{path}: the training is finished, there is nothing to resume", remedy="train again")
         raise ModelError(f"{path / CHECKPOINT}: no checkpoint to resume from", remedy="train without a checkpoint")
     if resume or overwrite:
         return

@@ -6,7 +6,7 @@ import click
 
 from moses_compat.files.paths import STANDARD
 from phrasetool.errors import PhraseToolError
-from phrasetool_cli.checks import check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import engine_options, json_document, json_option
 from phrasetool_cli.progress import TerminalWatch, say
@@ -58,10 +58,18 @@ def command(
     text = " ".join(phrase).encode("utf-8", "surrogateescape")
     if not text.strip(b" \t") or b"|||" in text or b"\n" in text:
         raise click.UsageError("PHRASE must have a word, and neither ||| nor a line feed")
+    check_inputs([table, *([reasons] if reasons else [])])
     check_outputs([table, reasons], [index or table + ENDING])
     document = json_document(json_file, [table, reasons])
     watch = TerminalWatch(quiet)
-    opened = phrase_index(table, index, TableScan(threads=threads), watch)
+    model = None
+    if model_folder is not None:
+        from phrasetool.phrase_encoder.model import BilingualModel
+
+        model = BilingualModel.load(model_folder)
+    # Nothing is written but the index, so a table that looks wrong is shown with a warning.
+    scan = TableScan(threads=threads, allow_empty=True, force=True, warn=watch.warn)
+    opened = phrase_index(table, index, scan, watch)
     side = TARGET if target else SOURCE
     entries = entries_of(opened, text, side, contains, threads)
     if not entries:
@@ -69,8 +77,8 @@ def command(
         hint = "" if contains else "; --contains also finds longer phrases"
         raise PhraseToolError(f"{table}: no {side} phrase {what} {text.decode('utf-8', 'replace')!r}{hint}")
     shown = entries[: limit or None]
-    if model_folder is not None:
-        shown = with_similarities(shown, model_folder)
+    if model is not None:
+        shown = with_similarities(shown, model)
     if reasons is not None:
         shown = with_decisions(shown, reasons)
     document({"table": table, "entries": len(entries), "shown": [entry.as_dict() for entry in shown]})

@@ -11,7 +11,7 @@ from phrasetool.models.saved_model import load_saved_model
 from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.trainer import PhraseTrainer, train_model
 from phrasetool.training import loop
-from phrasetool.training.data import held_out_pairs
+from phrasetool.training.data import held_out_rare_pairs
 from phrasetool.training.run import CHECKPOINT, TrainingRun
 from tests.phrasetool.phrase_encoder.toy_language import (
     COMBINATIONS,
@@ -102,7 +102,7 @@ def test_the_log_has_a_line_an_iteration(pairs, tmp_path):
 @pytest.mark.parametrize("loss", ["in-batch", "max-margin"])
 def test_figures_are_of_held_out_pairs(pairs, loss, tmp_path):
     chosen = settings(loss, held_out=0.2)
-    held = held_out_pairs(pairs, 0.2, chosen.seed)
+    held = held_out_rare_pairs(pairs, 0.2, chosen.seed)
     assert held.sum() >= 50
     model = train_model(pairs, chosen, start, TrainingRun(tmp_path / "held"))
     rest = pairs.select(np.flatnonzero(~held))

@@ -16,7 +16,7 @@ from phrasetool.training.data import (
     frequent_words,
     held_out,
     held_out_groups,
-    held_out_pairs,
+    held_out_rare_pairs,
     in_vocabulary,
     length_batches,
     log_shares,
@@ -66,8 +66,8 @@ def test_held_out_pairs_are_rare_and_leave_every_word(seed, words, share):
     rng = np.random.default_rng(seed)
     sides = [Phrases.from_lists(rng.integers(0, words, (1000, 3)).tolist()) for _ in range(2)]
     pairs = PhrasePairs(*sides, rng.integers(1, 5, 1000), vocabulary(b"f"), vocabulary(b"e"))
-    held = held_out_pairs(pairs, share, seed)
-    np.testing.assert_array_equal(held, held_out_pairs(pairs, share, seed))
+    held = held_out_rare_pairs(pairs, share, seed)
+    np.testing.assert_array_equal(held, held_out_rare_pairs(pairs, share, seed))
     assert held.sum() in ({0} if share * 1000 < 50 else {int(share * 1000), int((pairs.counts <= 2).sum())})
     assert (pairs.counts[held] <= np.median(pairs.counts)).all()
     rest = pairs.select(np.flatnonzero(~held))
@@ -79,12 +79,12 @@ def test_words_of_one_pair_are_not_held_out():
     lists = [[i] for i in range(100)] + [[0, 1]] * 100
     sides = Phrases.from_lists(lists), Phrases.from_lists(lists)
     pairs = PhrasePairs(*sides, np.ones(200, np.int64), vocabulary(b"f"), vocabulary(b"e"))
-    held = np.flatnonzero(held_out_pairs(pairs, 0.4, 1))
+    held = np.flatnonzero(held_out_rare_pairs(pairs, 0.4, 1))
     assert len(held) == 80
     assert set(held.tolist()) <= {0, 1, *range(100, 200)}
     # Fewer pairs than figures need: none.
-    assert not held_out_pairs(pairs, 0.2, 1).any()
-    assert not held_out_pairs(pairs.select(np.arange(101)), 0.5, 1).any()
+    assert not held_out_rare_pairs(pairs, 0.2, 1).any()
+    assert not held_out_rare_pairs(pairs.select(np.arange(101)), 0.5, 1).any()
 
 
 def vocabulary_of(words):

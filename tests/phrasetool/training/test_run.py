@@ -61,8 +61,8 @@ def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
         (["config.json", CHECKPOINT], {"resume": True}, None, None),
         (["config.json"], {}, "there is a finished model already", "overwrite the model"),
         (["config.json", CHECKPOINT], {}, "an unfinished training already", "resume or replace a training"),
-        (["config.json"], {"resume": True}, "the training is finished", "train anew"),
-        (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train anew"),
+        (["config.json"], {"resume": True}, "the training is finished", "train again"),
+        (["config.json"], {"resume": True, "overwrite": True}, "the training is finished", "train again"),
         ([], {"resume": True}, "checkpoint.safetensors: no checkpoint to resume from", "train without a checkpoint"),
     ],
 )
