@@ -30,7 +30,7 @@ from phrasetool_cli.process import (
 GROUPS = {
     "Tables": {
         "prune": "Remove bad or redundant phrase-table entries.",
-        "annotate": "Add similarity columns to a phrase table.",
+        "annotate": "Add score columns to a phrase table.",
         "augment": "Add entries for out-of-vocabulary words.",
         "pivot": "Build a phrase table through a pivot language.",
         "export": "Write a phrase table for other systems.",
@@ -68,6 +68,7 @@ GROUPS = {
         "evaluate-mining": "Measure mined sentence pairs against a gold standard.",
     },
     "More": {
+        "improve": "Make a Moses model better and smaller, in one command.",
         "experiment": "Compare pruning and annotation methods, with a report.",
         "demo": "Run the whole workflow on a small corpus.",
         "compile": "Precompile numba kernels.",
@@ -139,7 +140,7 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
       phrasetool force-decode --moses-ini moses.ini train.de train.en \\
         --leave-one-out -o forced.gz
       phrasetool train forced.gz
-      phrasetool annotate table.gz --forced-pairs forced.gz -m phrasetool-model
+      phrasetool annotate table.gz --forced-pairs forced.gz
       phrasetool prune table.gz --moses-ini moses.ini --forced-pairs forced.gz \\
         --target-size 10% -o small.gz
 

@@ -25,6 +25,8 @@ REMEDIES = {
     "name a table of the ini": "; choose one with --name",
     "fit": "; name another model, or continue with --force",
     "go on": "; --force continues anyway",
+    "leave out smoothing": "; --smoothing none leaves the smoothed columns out",
+    "leave out smoothing or go on": "; --smoothing none leaves the smoothed columns out, --force continues anyway",
     "name the model": "; give the model with -m",
     "name the encoder": "; `annotate` and `prune` take it with --encoder",
     "overwrite the model": "; name another folder with -o, or replace the model with --overwrite",

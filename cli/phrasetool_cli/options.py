@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,10 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Option = Callable[[_Function], _Function]
 
 _DEFAULT_MODEL = "phrasetool-model"
+# Runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
+# A configuration of the folder would change what they do.
+_CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
+PROGRAM = (sys.executable, "-c", _CODE)
 WHICH_MODEL = "[default: ./phrasetool-model]"
 
 

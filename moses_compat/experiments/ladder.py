@@ -21,7 +21,7 @@ from moses_compat.experiments.text_sets import ExperimentTexts, text_lines, writ
 from moses_compat.experiments.workbench import Session
 from moses_compat.files.streams import Input
 from moses_compat.jobs.rerank import SourceText, check_fit, load_directed
-from moses_compat.tables.blocks import raw_blocks
+from moses_compat.tables.blocks import count_entries
 from phrasetool.errors import DataError
 from phrasetool.pruning.measures import SIMILARITIES
 from phrasetool.pruning.methods import parse_method
@@ -168,8 +168,7 @@ class _Planner:
         said: list[str] = list(built.said) if "semantic" in columns else []
         if "forced" in columns:
             said += as_options(("--forced-pairs", built.forced_pairs))
-        if "kneser-ney" in columns:
-            said += ["--smoothing", "kneser-ney"]
+        said += ["--smoothing", "kneser-ney" if "kneser-ney" in columns else "none"]
         return self._next(name, before, "annotate", *said)
 
     def _augmented(self, before: LadderTable) -> LadderTable:
@@ -278,7 +277,7 @@ def ladder_frames(
         runner.make(chains)
     session.note(plan.phases, store)
     references = {name: lines for name, lines in texts.references.items() if name != DEV}
-    of = {path: _entries(path) for path in dict.fromkeys(step.table.path for step in plan.steps)}
+    of = {path: count_entries(path) for path in dict.fromkeys(step.table.path for step in plan.steps)}
     runs = []
     for step in plan.steps:
         translations = [_read_translations(references, path) for path in step.translations]
@@ -294,12 +293,6 @@ def write_ladder_texts(texts: ExperimentTexts, store: BuildStore) -> dict[str, T
         found[text] = TextPair(store.path(f"ladder.{text}.source"), store.path(f"ladder.{text}.target"))
         write_pair(texts, names, found[text])
     return found
-
-
-def _entries(path: str) -> int:
-    """How many a table has."""
-    with Input(path) as source:
-        return sum(raw.lines for raw in raw_blocks(source, whole_groups=False))
 
 
 def _read_translations(references: Mapping[str, Sequence[str]], path: str) -> dict[str, list[str]]:

@@ -15,7 +15,8 @@ import pandas as pd
 
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM, PruningSystem
 from phrasetool.phrases import Int32Array
-from phrasetool.smt.evaluation.bleu import SAMPLES, BleuSamples, Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap, sentence_statistics
+from phrasetool.smt.evaluation.metrics import SAMPLES
 
 # Translations of one system by the name of the text.
 Translations = Mapping[str, Sequence[str]]

@@ -423,7 +423,7 @@ def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
     """Read the table for the first time."""
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
-        counts = count_table(source, replace(request.scan, progress=progress))
+        counts = count_table(source, replace(request.scan, progress=progress), remedy="leave out smoothing")
     check_whole(source.name, counts, request.scan)
     if counts.statistics.pairs and not counts.statistics.by_count[1]:
         watch.say(

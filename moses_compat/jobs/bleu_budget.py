@@ -191,11 +191,17 @@ class _Steps:
             self._watch.say(f"step {self._count}: 100 % ({entries:,} entries): BLEU {result.bleu:.2f}")
             return
         assert self._request.max_bleu_loss is not None
-        holds = -result.difference <= self._request.max_bleu_loss
+        keeps = result.keeps(self._request.max_bleu_loss, self._request.non_inferior)
         self._watch.say(
             f"step {self._count}: {_size(entries, self.entries, self.best(entries))}: {_difference(result)}: "
-            f"{'holds' if holds else 'does not hold'}"
+            f"{_verdict(keeps, self._request.non_inferior)}"
         )
+
+
+def _verdict(keeps: bool, non_inferior: bool) -> str:
+    if non_inferior:
+        return "non-inferior" if keeps else "not shown to be non-inferior"
+    return "within the budget" if keeps else "beyond the budget"
 
 
 def _size(entries: int, of: int, best: KeepBest) -> str:
@@ -217,11 +223,11 @@ def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTab
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
     steps = _Steps(request, baseline, ranking, watch)
-    found = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss)
+    found = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss, request.non_inferior)
     entries = found.answer.entries
     best = steps.best(entries)
     _tell_answer(found, steps.entries, best, watch)
-    rule = f"loss{request.max_bleu_loss:g}+size{entries}+"
+    rule = f"loss{request.max_bleu_loss:g}{'+non-inferior' if request.non_inferior else ''}+size{entries}+"
     return Chosen(steps.select(entries), best, rule, {"budget": _figures(request, steps, found)})
 
 
@@ -230,13 +236,13 @@ def _tell_answer(found: Found, of: int, best: KeepBest, watch: Watch) -> None:
     watch.say(f"answer: {_size(answer.entries, of, best)}: {_difference(answer.result)}")
     for trial in found.lucky:
         watch.say(
-            f"  {trial.entries / of:.2%} held by itself ({_difference(trial.result)}), but not together with the sizes "
-            "about it; taken for luck"
+            f"  {trial.entries / of:.2%} met the budget ({_difference(trial.result)}), but neighbouring sizes did not; "
+            "treated as noise"
         )
     result = answer.result
     watch.say(
-        f"  what chance does to a text of this length: the difference to the full table lies between {result.low:+.2f} "
-        f"and {result.high:+.2f} (95 %)"
+        f"  difference to the full table on this development set: {result.low:+.2f} to {result.high:+.2f} (95 % "
+        "interval)"
     )
 
 
@@ -251,6 +257,7 @@ def _figures(request: PruneRequest, steps: _Steps, found: Found) -> dict[str, An
         for trial in found.trials
     ]  # fmt: skip
     return {
-        "max_bleu_loss": request.max_bleu_loss, "full_bleu": round(steps.full.bleu, 4),
+        "max_bleu_loss": request.max_bleu_loss, "non_inferior": request.non_inferior,
+        "full_bleu": round(steps.full.bleu, 4),
         "entries": found.answer.entries, "trials": trials, "lucky": [trial.entries for trial in found.lucky],
     }  # fmt: skip

@@ -82,6 +82,7 @@ class PruneRequest:
         threshold, target_size, max_bleu_loss, sweep: exactly one of them, unless the criteria of `method` have
             thresholds: remove entries that score less; keep this share of the entries; lose no more BLEU than this on
             the development set; or count the sizes at these thresholds and write nothing.
+        non_inferior: whether the 95 % interval on the development set must exclude a larger loss than `max_bleu_loss`.
         method: names of criteria, see `parse_method`; None for the best that the other options allow.
         combine: how several criteria become one.
         seed: of the random criterion.
@@ -121,6 +122,7 @@ class PruneRequest:
     threshold: Threshold | None = None
     target_size: float | None = None
     max_bleu_loss: float | None = None
+    non_inferior: bool = False
     sweep: Sequence[float] | None = None
     method: str | None = None
     combine: str | None = None
@@ -231,10 +233,12 @@ class PruneRequest:
             raise UnusableRequest(f"{{protect_frequent}}: {error}") from error
         if self.max_bleu_loss is None:
             # Without a loss, a development set would be ignored.
-            if self.dev or self.search:
-                raise UnusableRequest("{dev} and the options of the search go with {max_bleu_loss}")
+            if self.dev or self.search or self.non_inferior:
+                raise UnusableRequest("{dev}, {non_inferior} and the options of the search go with {max_bleu_loss}")
         elif self.ini is None or self.dev is None:
             raise UnusableRequest("{max_bleu_loss} translates: give {dev} SOURCE REFERENCE and {ini} INI")
+        elif self.non_inferior and not self.max_bleu_loss:
+            raise UnusableRequest("{non_inferior} needs a margin: a {max_bleu_loss} above 0, such as 0.3")
         elif STANDARD in (self.table, *self.dev):
             raise UnusableRequest("{max_bleu_loss} reads its files more than once, so none can be standard input")
 

@@ -67,7 +67,7 @@ class TableCounts:
     lacking: tuple[float, float]
 
 
-def count_table(source: Input, scan: TableScan) -> TableCounts:
+def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> TableCounts:
     """Read a table from its beginning to its end and count.
 
     Takes 18 bytes a distinct source and a distinct target in the end.  Neither the order of the lines, nor threads,
@@ -75,6 +75,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
 
     Args:
         scan: how the table is read; unless it says `fail`, lines that are not entries are passed over.
+        remedy: of an entry without counts, see `PhraseToolError`.
 
     Raises:
         DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not say
@@ -88,7 +89,7 @@ def count_table(source: Input, scan: TableScan) -> TableCounts:
         scan.passes(source.name, block.faulty, faults)
         rows = np.flatnonzero(~block.faulty)
         # Of whole numbers, and enough of larger ones to see that they are larger.
-        read = _counts(source.name, block, rows)
+        read = _counts(source.name, block, rows, remedy)
         joint = np.minimum(np.ceil(read[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
         sides = side_keys(block.text, block.line_offsets, rows)
         # c(s) is the second count, c(t) the first.
@@ -165,7 +166,7 @@ def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
     )
     # A table of a few lines is an example, or written by hand.
     few = counts.statistics.pairs <= FEW_LINES
-    raise_or_warn(DataError(name, message, remedy="go on"), scan.force or few, scan.warn)
+    raise_or_warn(DataError(name, message, remedy="leave out smoothing or go on"), scan.force or few, scan.warn)
 
 
 def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
@@ -174,7 +175,7 @@ def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
     return different, numbers.astype(np.int32)
 
 
-def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
+def _counts(name: str, block: EntryBlock, rows: Int64Array, remedy: str | None = None) -> FloatArray:
     """c(t), c(s) and c(s,t) of these entries, float32, shape (R, 3).
 
     Raises:
@@ -187,7 +188,7 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array) -> FloatArray:
     missing = np.isnan(counts).any(axis=1)
     if missing.any():
         row = int(rows[int(np.argmax(missing))])
-        raise DataError(name, describe_missing(block, row, "smoothing"), block.first_entry + row + 1)
+        raise DataError(name, describe_missing(block, row, "smoothing"), block.first_entry + row + 1, remedy=remedy)
     return counts
 
 

@@ -360,3 +360,14 @@ def block_without_fields(
         raw.first_entry, raw.text, raw.line_offsets, nothing, nothing, nothing, group_offsets, source_lengths,
         no_phrases, no_phrases, faulty, ascending=ascending,
     )  # fmt: skip
+
+
+def count_entries(path: str) -> int:
+    """Return the number of lines of a table.
+
+    Raises:
+        DataError: the file is damaged.
+        PhraseToolError: it cannot be read.
+    """
+    with Input(path) as source:
+        return sum(raw.lines for raw in raw_blocks(source, whole_groups=False))

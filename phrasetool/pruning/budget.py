@@ -5,8 +5,8 @@ down, and a pruned table may well be better than one twice its size.  So plain b
 happen to send it, and the smallest of many sizes that were tried may hold by luck.  The search therefore goes in three
 parts: tables each half as large as the one before; bisection, on the logarithm of the size, between the smallest of
 them that holds and the next; and the sizes just above the answer, until the answer keeps the budget both alone and on
-the best rising curve through all trials.  The search compares point estimates on one development set; the interval is
-reported for the answer only.
+the best rising curve through all trials.  By default the search compares point estimates on one development set.  With
+non-inferiority, it compares the lower ends of the 95 % intervals, so that a loss beyond the budget is excluded.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ class Comparison:
     difference: float
     low: float
     high: float
+
+    def judged(self, non_inferior: bool) -> float:
+        """Return the difference that a budget is compared with: the lower end of the interval, or the difference."""
+        return self.low if non_inferior else self.difference
+
+    def keeps(self, max_loss: float, non_inferior: bool) -> bool:
+        """Whether no more than `max_loss` points are lost; with `non_inferior`, whether the interval excludes more."""
+        return -self.judged(non_inferior) <= max_loss
 
 
 def compare(system: BleuSamples, baseline: BleuSamples) -> Comparison:
@@ -87,13 +95,16 @@ def size_grid(entries: int, smallest: int) -> list[int]:
     return sorted({*(size for size in sizes if size >= last), last}, reverse=True)
 
 
-def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max_loss: float) -> Found:
+def search_size(
+    evaluate: Callable[[int], Comparison], sizes: Sequence[int], max_loss: float, non_inferior: bool = False
+) -> Found:
     """Find the smallest size at which no more than `max_loss` BLEU is lost.
 
     Args:
         evaluate: compares a table of this many entries with the full one.
         sizes: of `size_grid`, descending, the full table first.
         max_loss: points of BLEU, at least 0.
+        non_inferior: whether a larger loss must be excluded by the 95 % interval.
 
     Raises:
         ValueError: `sizes` is empty, or the budget is negative.
@@ -101,6 +112,9 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
     if not sizes or not max_loss >= 0:
         raise ValueError(f"cannot search {len(sizes)} sizes for a loss of {max_loss}")
     tried: dict[int, Trial] = {}
+
+    def keeps_budget(trial: Trial) -> bool:
+        return trial.result.keeps(max_loss, non_inferior)
 
     def attempt(step: int) -> Comparison:
         if step not in tried:
@@ -115,7 +129,7 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
         if hopeless == 2:
             break
     while True:
-        answer = _believed(tried, max_loss)
+        answer = _believed(tried, max_loss, non_inferior)
         smaller = min((step for step in tried if step > answer), default=answer)
         if smaller - answer > 1:
             attempt((answer + smaller) // 2)
@@ -125,22 +139,18 @@ def search_size(evaluate: Callable[[int], Comparison], sizes: Sequence[int], max
             break
         attempt(neighbours[0])
     smallest_first = sorted((step for step in tried if step > answer), reverse=True)
-    lucky = [tried[step] for step in smallest_first if _holds(tried[step], max_loss)]
+    lucky = [tried[step] for step in smallest_first if keeps_budget(tried[step])]
     return Found(list(tried.values()), tried[answer], lucky)
 
 
-def _holds(trial: Trial, max_loss: float) -> bool:
-    return -trial.result.difference <= max_loss
-
-
-def _believed(tried: dict[int, Trial], max_loss: float) -> int:
+def _believed(tried: dict[int, Trial], max_loss: float, non_inferior: bool) -> int:
     """Return the last step that keeps the budget alone and on the rising curve."""
     steps = sorted(tried, reverse=True)
-    differences = [tried[step].result.difference for step in steps]
+    differences = [tried[step].result.judged(non_inferior) for step in steps]
     curve = rising_curve(differences)
     good = [
         step for step, smooth in zip(steps, curve, strict=True)
-        if _holds(tried[step], max_loss) and -smooth <= max_loss
+        if tried[step].result.keeps(max_loss, non_inferior) and -smooth <= max_loss
     ]  # fmt: skip
     # The full table loses nothing; rounding in the means of the curve must not change that.
     return max(good, default=0)

@@ -3,11 +3,21 @@ from itertools import product
 import pytest
 
 from tests.cli.small_translator import FAST, bitext, vector_file
-from tests.commands import run_inside, write
+from tests.commands import run_inside, run_outside, write
 
 KINDS = product(("cat", "dog"), ("hat", "ball"), ("red", "big", "old"))
 SENTENCES = [f"the {owner} &apos;s {thing} is {what} ." for owner, thing, what in KINDS]
 SENTENCES += ["a dog", "a cat", "two old men &amp; a dog see the big red ball ."]
+
+
+@pytest.fixture(scope="session")
+def demo_files(tmp_path_factory):
+    """A folder with `demo`: the model that `demo --files` makes, and its texts."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = run_outside("demo", "--files", "demo", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "demo/README.txt" in done.out.decode()
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -105,16 +105,34 @@ def test_default_output(model_folder, tmp_path, name, expected):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_default_model(model_folder, tmp_path, monkeypatch):
-    table = write(tmp_path / "t", TABLES["lattice"])
+def test_default_columns(model_folder, tmp_path, monkeypatch):
+    """Smoothed probabilities, and those of forced decoding if its pairs are given; never a model that lies there."""
+    table = write(
+        tmp_path / "t", b"a ||| b ||| .5 .5 .5 .5 ||| 0-0 ||| 3 3 3\nb ||| b ||| .5 .5 .5 .5 ||| 0-0 ||| 2 1 1\n"
+    )
+    pairs = write(tmp_path / "p", b"a ||| b ||| 2\n")
     monkeypatch.setenv("PHRASETOOL_MODEL", str(model_folder))
-    by_environment = run_inside("annotate", table, "-o", "-", "-q")
-    assert by_environment.code == 0
-    monkeypatch.delenv("PHRASETOOL_MODEL")
-    (tmp_path / "phrasetool-model").symlink_to(model_folder)
-    monkeypatch.chdir(tmp_path)
-    by_name = run_inside("annotate", table, "-o", "-", "-q")
-    assert by_name.out == by_environment.out
+    smoothed = run_inside("annotate", table, "--smoothing", "kneser-ney", "-o", "-", "-q").out
+    assert run_inside("annotate", table, "-o", "-", "-q").out == smoothed != b""
+    both = run_inside("annotate", table, "--forced-pairs", pairs, "--smoothing", "kneser-ney", "-o", "-", "-q").out
+    assert run_inside("annotate", table, "--forced-pairs", pairs, "-o", "-", "-q").out == both
+    similar = run_inside("annotate", table, "-m", model_folder, "-o", "-", "-q").out
+    assert naive.cut_columns(similar, 2) == read(table)
+    assert run_inside("annotate", table, "-m", model_folder, "--smoothing", "none", "-o", "-", "-q").out == similar
+    nothing = run_inside("annotate", table, "--smoothing", "none", "-o", "-")
+    assert (nothing.code, "nothing to append" in nothing.message) == (2, True)
+
+
+def test_defaults_that_need_what_is_missing_name_the_way_out(tmp_path):
+    stream = run_inside("annotate", "-", stdin=b"a ||| b ||| .5\n")
+    assert (stream.code, "or --smoothing none with other columns" in stream.message) == (2, True)
+    table = write(tmp_path / "t", b"a ||| b ||| .5\n")
+    failed = run_inside("annotate", table, "-o", "-")
+    assert failed.code == 1
+    assert failed.message == (
+        f"phrasetool: {table}:1: the entry has no joint count; smoothing needs c(t) c(s) c(s,t) in the fifth field; "
+        "--smoothing none leaves the smoothed columns out"
+    )
 
 
 def test_faulty_lines(model_folder, tmp_path):

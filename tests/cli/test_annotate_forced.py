@@ -29,7 +29,9 @@ def pairs(tmp_path):
 
 
 def annotate(table, pairs, *options):
-    return run_inside("annotate", table, "--forced-pairs", pairs, "-q", "--allow-empty", *options)
+    return run_inside(
+        "annotate", table, "--forced-pairs", pairs, "--smoothing", "none", "-q", "--allow-empty", *options
+    )
 
 
 def naive_columns(table, data=PAIRS):
@@ -91,7 +93,16 @@ def test_columns_are_as_the_formula_says(table, pairs, tmp_path, way):
     assert naive.cut_columns(annotated, 2) == table
     check_columns(annotated, table)
     piped = run_inside(
-        "annotate", "-", "--forced-pairs", pairs, "-q", "--allow-empty", *options, stdin=source.read_bytes()
+        "annotate",
+        "-",
+        "--forced-pairs",
+        pairs,
+        "--smoothing",
+        "none",
+        "-q",
+        "--allow-empty",
+        *options,
+        stdin=source.read_bytes(),
     )
     assert (piped.code, piped.out) == (0, annotated)
 
@@ -119,18 +130,23 @@ def test_similarities_come_first(model_folder, pairs, tmp_path):
 def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "nowhere"))
     table = write(tmp_path / "t", TABLES["seven fields"])
-    done = run_inside("annotate", table, "--forced-pairs", pairs)
+    done = run_inside("annotate", table, "--forced-pairs", pairs, "--smoothing", "none")
     assert done.code == 0
     assert "entries; " not in done.err
     assert "forced decoding used " in done.err
     assert "6 scores instead of 4" in done.err
     check_columns(read(tmp_path / "t.annotated.gz"), TABLES["seven fields"])
     other = write(tmp_path / "p", b"x ||| y\n")
-    unused = run_inside("annotate", table, "--forced-pairs", other, "-o", tmp_path / "out")
+    unused = run_inside("annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out")
     assert unused.code == 1
     assert f"{other}: none of its pairs is in {table}" in unused.err
     assert not (tmp_path / "out").exists()
-    assert run_inside("annotate", table, "--forced-pairs", other, "-o", tmp_path / "out", "--force").code == 0
+    assert (
+        run_inside(
+            "annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out", "--force"
+        ).code
+        == 0
+    )
 
 
 def test_a_table_says_how_often_its_pairs_were_seen(tmp_path):
@@ -178,7 +194,7 @@ def test_bad_usage(pairs, tmp_path):
     table = write(tmp_path / "t", TABLES["seven fields"])
     scale = annotate(table, pairs, "-o", tmp_path / "o", "--scale", "raw")
     assert (scale.code, "--scale is for the similarities" in scale.err) == (2, True)
-    twice = run_inside("annotate", "-", "--forced-pairs", "-", "-q", stdin=b"")
+    twice = run_inside("annotate", "-", "--forced-pairs", "-", "--smoothing", "none", "-q", stdin=b"")
     assert (twice.code, "cannot both be standard input" in twice.err) == (2, True)
     over = annotate(table, pairs, "-o", pairs)
     assert over.code == 1

@@ -6,20 +6,11 @@ import pytest
 
 from phrasetool.errors import PhraseToolError
 from phrasetool_cli.commands import demo as steps
-from tests.commands import run_inside, run_outside
+from tests.commands import run_inside
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    done = run_outside("demo", "--files", "demo", cwd=folder)
-    assert (done.code, done.err) == (0, "")
-    assert "demo/README.txt" in done.out.decode()
-    return folder
-
-
-def test_what_is_tried_next_works(files, monkeypatch):
-    monkeypatch.chdir(files)
+def test_what_is_tried_next_works(demo_files, monkeypatch):
+    monkeypatch.chdir(demo_files)
     lines = [line.strip() for line in steps._NEXT.format("demo").splitlines() if line.startswith("  phrasetool ")]
     assert len(lines) == 3
     for line in lines:
@@ -28,8 +19,8 @@ def test_what_is_tried_next_works(files, monkeypatch):
         assert done.code == 0, done.err
 
 
-def test_files_are_made_again_but_no_folder_of_a_user_is_touched(files, tmp_path):
-    steps.prepare(files / "demo")
+def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp_path):
+    steps.prepare(demo_files / "demo")
     (tmp_path / "thesis").write_text("x")
     with pytest.raises(PhraseToolError, match="exists and is not a folder that the demo made"):
         steps.prepare(tmp_path)

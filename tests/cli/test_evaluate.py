@@ -38,11 +38,13 @@ def test_a_table_to_be_read(texts):
     assert "looks tokenised, lower-cased and escaped for Moses" in lines[2]
     titles = [line.split() for line in lines if "is better" in line]
     assert [title[:2] for title in titles] == [["BLEU,", "more"], ["chrF2,", "more"], ["TER,", "less"]]
-    assert all(title[4:] == ["score", "95", "%", "difference", "p"] for title in titles)
+    assert all(title[4:] == ["score", "95", "%", "difference", "95", "%", "p"] for title in titles)
     rows = [line for line in lines if "worse.en.gz" in line]
     assert len(rows) == 3
     for row in rows:
-        assert re.fullmatch(r"  worse\.en\.gz +\d+\.\d\d +±\d+\.\d\d +[+-]\d+\.\d\d +0\.\d{4} \*", row)
+        assert re.fullmatch(
+            r"  worse\.en\.gz +\d+\.\d\d +±\d+\.\d\d +[+-]\d+\.\d\d +[+-]\d+\.\d\d to [+-]\d+\.\d\d +0\.\d{4} \*", row
+        )
     assert len([line for line in lines if "better.en (baseline)" in line]) == 3
     assert len([line for line in lines if line.startswith("  nrefs:1|bs:100|seed:12345|")]) == 3
     assert lines[-1] == "* p < 0.05"
@@ -74,6 +76,24 @@ def test_json(texts):
         assert first["p_value"] is None
         assert second["difference"] == second["score"] - first["score"]
         assert second["p_value"] < 0.05
+
+
+def test_a_margin_gives_verdicts(texts):
+    files = (texts["worse.en.gz"], texts["better.en"], "-r", texts["truth.en"])
+    better = text_of(*files, "--margin", "0.3")
+    assert better.count("  better.en is non-inferior (margin 0.3)\n") == 3
+    worse = text_of(files[1], files[0], *files[2:], "--margin", "0.3")
+    assert worse.count("  worse.en.gz is not shown to be non-inferior (margin 0.3)\n") == 3
+    assert "inferior" not in text_of(*files)
+    found = json.loads(text_of(*files, "--margin", "0.3", "--json"))
+    assert found["margin"] == 0.3
+    assert [["non_inferior" in system for system in metric["systems"]] for metric in found["metrics"]] == [
+        [False, True]
+    ] * 3
+    alone = run(files[0], *files[2:], "--margin", "0.3")
+    assert alone.code == 2
+    assert "--margin is for comparing systems" in alone.message
+    assert run(*files, "--margin", "0").code == 2
 
 
 def test_files_of_one_name_are_told_apart(texts, tmp_path):

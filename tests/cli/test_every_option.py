@@ -117,6 +117,7 @@ BASES = {
     "evaluate-model": "in/pairs -m in/model",
     "neighbours": "a -m in/model --pairs in/pairs",
     "reconstruct": "in/plain.en -m in/autoencoder",
+    "improve": "--moses-ini in/moses.ini --train in/train.src in/train.trg --dev in/dev.src in/dev.trg -o out",
     "experiment": "in/experiment.toml -o out",
     "demo": "out --files",
     "compile": "",
@@ -141,6 +142,7 @@ ROWS = {
         "--threshold": ("{table} -m in/model -t 0.2 -o out", "{table} -m in/model -t 0.9 --keep-top 1 -o out"),
         "--target-size": (WITH_INI, WITH_INI + " --target-size 0.7"),
         "--max-bleu-loss": (BUDGET, BUDGET + " --max-bleu-loss 30"),
+        "--non-inferior": (BUDGET, BUDGET + " --non-inferior"),
         "--sweep": ("{table} -m in/model --sweep 0:0.5:0.1", "{table} -m in/model --sweep 0:0.5:0.25"),
         "--method": (WITH_INI, WITH_INI + " --method count"),
         "--combine": (
@@ -682,6 +684,7 @@ ROWS = {
             "in/hypothesis in/one.trg -r in/reference --samples 50",
             "in/hypothesis in/one.trg -r in/reference --samples 90",
         ),
+        "--margin": ("in/hypothesis in/one.trg -r in/reference", "in/hypothesis in/one.trg -r in/reference --margin 1"),
         "--seed": ("in/hypothesis in/one.trg -r in/reference", "in/hypothesis in/one.trg -r in/reference --seed 5"),
         "--quiet": Why("silences a progress bar, which a terminal alone shows"),
     },
@@ -715,6 +718,22 @@ ROWS = {
         "--by-length": "--by-length",
         "--output": "-o out",
         "--quiet": Why("silences a progress bar, which a terminal alone shows"),
+    },
+    "improve": {
+        "--moses-ini": Fails("--moses-ini in/none.ini", "in/none.ini"),
+        "--train": Fails("--train in/train.src in/one.trg", "lines"),
+        "--dev": Fails("--dev in/dev.src in/one.trg", "lines"),
+        "--test": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--text": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--monolingual": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--without": Fails("--without tune", "columns have no effect before tuning"),
+        "--size": Fails("--size 2% --without prune", "a size is given, but pruning is left out"),
+        "--seed": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--force": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--output": Fails("-o in/table", "is a file, expected a folder"),
+        "--quiet": Why("a run takes long"),
+        "--verbose": Why("a run takes long"),
+        "--json": Why("a run takes long", "tests/cli/test_improve.py"),
     },
     "experiment": {
         "--output": Why("two runs of an experiment take long"),
@@ -1047,7 +1066,7 @@ def test_a_test_elsewhere_names_the_option():
 
 @pytest.mark.parametrize("name", BASES)
 def test_the_same_command_twice_gives_the_same(name, place):
-    if name in ("experiment", "demo", "compile"):
+    if name in ("improve", "experiment", "demo", "compile"):
         pytest.skip("takes long, and has tests of its own")
     one, seen = observed_once(name, BASES[name], place)
     assert one.code == 0, one.err

@@ -9,7 +9,7 @@ from tests.commands import run_inside, write
 TABLE = b"".join(b"das ||| the %d ||| 0.%02d 0.5 0.25 0.5 ||| 0-0 ||| 2 2 1\n" % (i, i % 97 + 1) for i in range(400))
 ONE_BY_ONE = {
     "annotate": ("annotate", "T", "-m", "M", "-o", "O", "--force"),
-    "annotate forced": ("annotate", "T", "--forced-pairs", "P", "-o", "O"),
+    "annotate forced": ("annotate", "T", "--forced-pairs", "P", "--smoothing", "none", "-o", "O"),
     "threshold-filter": ("threshold-filter", "0:0.4", "T", "-o", "O"),
     "remove-orphans": ("remove-orphans", "T", "--reordering-table", "R", "-o", "O"),
 }

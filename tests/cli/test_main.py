@@ -115,7 +115,7 @@ def test_missing_files(model_folder, tmp_path, command):
 
 def test_no_model_named(tmp_path):
     write(tmp_path / "t", TEXT)
-    done = run_outside("annotate", "t", cwd=tmp_path)
+    done = run_outside("prune", "t", "-t", "0", "-o", "o", cwd=tmp_path)
     assert done.code == 1
     assert "phrasetool-model: no such model folder" in done.message
     assert os.listdir(tmp_path) == ["t"]

@@ -163,14 +163,31 @@ def test_what_it_says(folder, brute_force):
     steps = [line for line in done.err.splitlines() if "step " in line]
     total = max(brute_force)
     assert steps[0] == f"phrasetool: step 1: 100 % ({total:,} entries): BLEU {brute_force[total]:.2f}"
-    assert all("[" in step and step.endswith(("holds", "does not hold")) for step in steps[1:])
+    assert all("[" in step and step.endswith(("within the budget", "beyond the budget")) for step in steps[1:])
     answer = next(line for line in done.err.splitlines() if "answer: " in line)
     assert "entries, the " in answer
     assert "best of every one-word source among them): BLEU " in answer
-    assert "the difference to the full table lies between " in done.err
+    assert "difference to the full table on this development set: " in done.err
     assert f"{total:,} entries (" in next(line for line in done.err.splitlines() if "kept " in line)
     assert "rule:loss3+size" in done.err
     assert prune(folder, "--max-bleu-loss", "3", "-q", "-o", os.devnull).err == ""
+
+
+def test_non_inferiority_asks_more_than_a_budget(folder, brute_force, tmp_path):
+    """The chosen table's interval excludes the loss; the one of the plain budget need not."""
+    figures = {}
+    for name, options in (("plain", ()), ("sure", ("--non-inferior",))):
+        done = prune(folder, "--max-bleu-loss", "12", *options, "--stats", tmp_path / name, "-o", os.devnull)
+        assert done.code == 0, done.err
+        figures[name] = json.loads((tmp_path / name).read_text())["budget"]
+        assert figures[name]["non_inferior"] is bool(options)
+    chosen = {name: next(trial for trial in found["trials"] if trial["entries"] == found["entries"])
+              for name, found in figures.items()}  # fmt: skip
+    assert chosen["sure"]["low"] >= -12 > chosen["plain"]["low"]
+    assert chosen["sure"]["entries"] > chosen["plain"]["entries"]
+    verdicts = {line.rsplit(": ", 1)[1] for line in done.err.splitlines() if " step " in line and "100 %" not in line}
+    assert verdicts == {"non-inferior", "not shown to be non-inferior"}
+    assert "+non-inferior+size" in done.err
 
 
 def test_threads_and_blocks_change_nothing(folder, tmp_path):
@@ -275,7 +292,8 @@ def test_usage(folder, tmp_path):
         ((*LOSS, "--target-size", "0.5"), "give one of --threshold, --target-size, --max-bleu-loss and --sweep"),
         ((*LOSS, "--method", "count:3"), "thresholds of their own"),
         ((*LOSS, "--method", "usage"), "give --forced-pairs PAIRS"),
-        (("--target-size", "0.5"), "--dev and the options of the search go with --max-bleu-loss"),
+        (("--target-size", "0.5"), "--dev, --non-inferior and the options of the search go with --max-bleu-loss"),
+        (("--max-bleu-loss", "0", "--non-inferior"), "--non-inferior needs a margin: a --max-bleu-loss above 0"),
     ],
 )
 def test_bad_usage(folder, tmp_path, options, message):

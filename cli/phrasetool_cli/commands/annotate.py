@@ -12,12 +12,10 @@ import click
 from phrasetool_cli.checks import check_outputs, is_given
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
-    WHICH_MODEL,
     check_resumable,
     chosen_encoder,
     chosen_runner,
     cluster_options,
-    default_model,
     encoder_options,
     ini_edit,
     json_document,
@@ -87,11 +85,14 @@ def chosen_likelihood(values: dict[str, Any], models: Sequence[str]) -> Likeliho
     return LikelihoodRequest(SYNTAX_COLUMNS[columns], tagger, (named[0], named[1]))
 
 
+# With which the results recommend to annotate, and the choice of no smoothed columns.
+DEFAULT_SMOOTHING, NO_SMOOTHING = "kneser-ney", "none"
 _RENAMED = {"--columns": "--syntax-columns", "--reading": "--translator-score"}
 _EXAMPLE = """\b
 Example:
-  phrasetool annotate phrase-table.gz -m phrasetool-model -o annotated.gz
+  phrasetool annotate phrase-table.gz --forced-pairs forced-pairs.gz -o annotated.gz
   phrasetool annotate phrase-table.gz --moses-ini moses.ini --moses-ini-out annotated.ini
+  phrasetool annotate phrase-table.gz -m phrasetool-model -o annotated.gz
   phrasetool annotate phrase-table.gz --encoder multilingual-MiniLM --detokenise de,en
   phrasetool annotate phrase-table.gz -m syntax --syntax-columns all --tagger tagger --languages de,en
   phrasetool annotate demo-output/engine/phrase-table.gz -m demo-output/model -o - | head -3
@@ -103,15 +104,16 @@ Example:
 @sections(
     "Columns",
     click.option("-m", "--model", "model_folders", multiple=True, metavar="FOLDER",
-                 help=f"Model folder; may be repeated.  {WHICH_MODEL}"),
+                 help="Append the similarities of a model; may be repeated."),
     click.option("--scale", type=click.Choice(["exp", "probability", "raw", "softmax"]), default="exp",
                  help="exp(s - 1), (1 + s)/2, s, or a softmax."),
     translator_score_option,
     scoring_device_option,
     click.option("--forced-pairs", metavar="PAIRS",
                  help="Append p(e|f) and p(f|e) from `force-decode --leave-one-out`."),
-    click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing"]),
-                 help="Append smoothed p(e|f) and p(f|e) from the counts of TABLE."),
+    click.option("--smoothing", type=click.Choice(["kneser-ney", "good-turing", NO_SMOOTHING]),
+                 help="Append p(e|f) and p(f|e), smoothed by the counts of TABLE.  [default: kneser-ney; none with -m "
+                      "or --encoder]"),
     None,
     syntax_options,
     encoder_options,
@@ -137,13 +139,15 @@ def command(
     block_bytes: int, on_error: str, allow_empty: bool, force: bool, quiet: bool, json_file: str | None, relative: bool,
     resume: bool, max_line: int, engine: str, address: str | None, device: str, **encoders: Any,
 ) -> None:  # fmt: skip
-    """Add similarity columns to a phrase table.
+    """Add score columns to a phrase table.
 
-    Two columns are appended to the scores of each entry for every model of phrases: similarity source-to-target, then
-    target-to-source.  A translator appends p(target | source) or, in the other direction, p(source | target), at least
-    e^-50; a syntactic encoder appends exp(cosine - 1).  Columns of --encoder, --forced-pairs and --smoothing follow, in
-    this order.  All other bytes of a line stay the same.  Annotate before pruning, because counts of a pruned table are
-    incomplete.
+    Without options, smoothed probabilities are appended to the scores of each entry; with --forced-pairs, those of
+    forced decoding, too.  Both improve translations on most tables.
+
+    A model of phrases appends two similarities: source-to-target, then target-to-source.  A translator appends p(target
+    | source) or, in the other direction, p(source | target), at least e^-50; a syntactic encoder appends exp(cosine -
+    1).  Columns are in the order of models, --encoder, --forced-pairs and --smoothing.  All other bytes of a line stay
+    the same.  Annotate before pruning, because counts of a pruned table are incomplete.
 
     TABLE is a Moses phrase table in text form, `-` is standard input; or a folder of part files (`convert
     --part-entries`), and then FILE is a folder, too.
@@ -160,15 +164,25 @@ def command(
     output = output or ("-" if table == "-" else name)
     likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
-    folders = model_folders or (() if forced_pairs or smoothing or encoder else (default_model(),))
-    if not folders and not encoder and is_given("scale"):
+    # What gains BLEU on most tables, unless other columns are named.
+    if smoothing is None and not model_folders and not encoder:
+        smoothing = DEFAULT_SMOOTHING
+    elif smoothing == NO_SMOOTHING:
+        smoothing = None
+    if not (model_folders or encoder or forced_pairs or smoothing):
+        raise click.UsageError("nothing to append; give -m, --encoder, --forced-pairs or a --smoothing")
+    if not model_folders and not encoder and is_given("scale"):
         raise click.UsageError("--scale is for the similarities of a model; name one with -m")
     if table == forced_pairs == "-":
         raise click.UsageError("TABLE and --forced-pairs cannot both be standard input")
     if smoothing and is_stream(table):
-        raise click.UsageError("--smoothing reads the table twice, so it cannot come from standard input or a pipe")
+        raise click.UsageError(
+            f"--smoothing {smoothing} reads the table twice, so it cannot come from standard input or a pipe; give a "
+            "file, or --smoothing none with other columns"
+        )
     if parts and (ini or smoothing or encoder):
-        raise click.UsageError("part files take no --moses-ini, --smoothing or --encoder")
+        option = "--moses-ini" if ini else "--encoder" if encoder else f"--smoothing {smoothing}"
+        raise click.UsageError(f"part files take no {option}; -m and --forced-pairs with --smoothing none work")
     check_resumable(resume, table, output)
     check_outputs([table, *([forced_pairs] if forced_pairs else [])], [output, ini_output], folders=parts)
     document = json_document(json_file, [table, forced_pairs, ini], [output, ini_output])
@@ -176,7 +190,7 @@ def command(
     scan = TableScan(on_error, threads, block_bytes, allow_empty=allow_empty, force=force, max_line=max_line,
                      runner=chosen_runner(engine, address, threads))  # fmt: skip
     request = AnnotateRequest(
-        table, output, folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume, likelihood,
+        table, output, model_folders, forced_pairs, smoothing, scale, edit, scan, reading, encoder, resume, likelihood,
         device,
     )  # fmt: skip
     watch = TerminalWatch(quiet)

@@ -15,7 +15,7 @@ from phrasetool_cli.options import json_document, json_option, quiet_option
 from phrasetool_cli.parameter_types import names_of
 
 if TYPE_CHECKING:
-    from phrasetool.smt.evaluation.metrics import MetricReport
+    from phrasetool.smt.evaluation.metrics import MetricReport, SystemScore
 
 _METRICS = ("bleu", "chrf", "ter")
 # Words of a line times those of its reference: TER takes 18 bytes for each.
@@ -24,7 +24,7 @@ _MOST_EDIT_CELLS = 10**8
 
 _EXAMPLE = """\b
 Example:
-  phrasetool evaluate full.en pruned.en --reference test.en
+  phrasetool evaluate full.en pruned.en --reference test.en --margin 0.3
   phrasetool evaluate full.en pruned.en --reference test.en --metrics bleu --paired approximate-randomization --json
   phrasetool evaluate demo-output/full.en demo-output/pruned.en --reference demo-output/engine/test.en
 """
@@ -45,6 +45,8 @@ Example:
                  help="Paired test of each system against the first."),
     click.option("--samples", type=click.IntRange(2), metavar="N",
                  help="Samples of the test.  [default: 1000, or 10000 (approximate-randomization)]"),
+    click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
+                 help="Report non-inferiority: whether a loss of POINTS is excluded."),
     click.option("--seed", type=click.IntRange(1), default=12345, help="Random seed of the samples."),
     None,
     json_option,
@@ -52,13 +54,16 @@ Example:
 )  # fmt: skip
 def command(
     hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, paired: str,
-    samples: int | None, seed: int, json_file: str | None, quiet: bool,
+    samples: int | None, margin: float | None, seed: int, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Score translations (BLEU, chrF, TER) and test differences.
 
     The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
     tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap
     samples; p is the chance of a difference as large between systems equally good.
+
+    With --margin, a system is non-inferior to the baseline in a metric if the 95 % interval of the difference excludes
+    a loss of POINTS.
     """
     from moses_compat.corpora.texts import read_text_lines
     from moses_compat.files.paths import display_name
@@ -78,7 +83,8 @@ def command(
     if len(set(hypotheses)) < len(hypotheses):
         raise click.UsageError("a file of hypotheses is named twice; expected a file for each system")
     if len(hypotheses) == 1:
-        refuse_unused({"paired": "comparing systems; give the translations of another one"})
+        another = "comparing systems; give the translations of another one"
+        refuse_unused({"paired": another, "margin": another})
     document = json_document(json_file, [*hypotheses, *references])
     texts = {path: read_text_lines(path) for path in (*hypotheses, *references)}
     for path in hypotheses:
@@ -98,7 +104,7 @@ def command(
         reports, {path: texts[path] for path in hypotheses}, [texts[path] for path in references]
     )
     lines = len(texts[hypotheses[0]])
-    document(_as_dict(hypotheses, references, lines, notes, reports))
+    document(_as_dict(hypotheses, references, lines, notes, reports, margin))
     if json_file == "-":
         return
     several = "s" * (len(references) > 1)
@@ -107,7 +113,7 @@ def command(
         click.echo(note)
     for report in reports:
         click.echo()
-        for row in score_lines(report, hypotheses):
+        for row in score_lines(report, hypotheses, margin):
             click.echo(row)
     if any_significant(reports):
         click.echo(f"\n* p < {SIGNIFICANT}")
@@ -150,17 +156,23 @@ def _refuse_long_lines(
 
 
 def _as_dict(
-    hypotheses: tuple[str, ...], references: tuple[str, ...], lines: int, notes: list[str], reports: list[MetricReport]
-) -> dict[str, Any]:
+    hypotheses: tuple[str, ...], references: tuple[str, ...], lines: int, notes: list[str],
+    reports: list[MetricReport], margin: float | None,
+) -> dict[str, Any]:  # fmt: skip
+    def facts(path: str, report: MetricReport, system: SystemScore) -> dict[str, Any]:
+        verdict = {}
+        if margin is not None and system.difference is not None:
+            verdict["non_inferior"] = report.is_non_inferior(system, margin)
+        return {"file": path, **asdict(system), **verdict}
+
     metrics = [
         {
             "name": report.name,
             "higher_is_better": report.higher_is_better,
             "signature": report.signature,
-            "systems": [
-                {"file": path, **asdict(system)} for path, system in zip(hypotheses, report.systems, strict=True)
-            ],
+            "systems": [facts(path, report, system) for path, system in zip(hypotheses, report.systems, strict=True)],
         }
         for report in reports
     ]
-    return {"lines": lines, "references": list(references), "notes": notes, "metrics": metrics}
+    scores = {"lines": lines, "references": list(references), "notes": notes, "metrics": metrics}
+    return scores if margin is None else {**scores, "margin": margin}

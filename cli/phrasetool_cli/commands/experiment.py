@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import replace
 
 import click
 
 from phrasetool_cli.command import SectionedCommand
 from phrasetool_cli.options import (
+    PROGRAM,
     available_processors,
     chosen_runner,
     cluster_options,
@@ -19,11 +18,6 @@ from phrasetool_cli.options import (
     quiet_option,
     threads_option,
 )
-
-# Runs phrasetool's commands in processes of their own, whether or not `phrasetool` is on the path.
-# A configuration of the folder would make it another experiment.
-_CODE = f"import sys; from phrasetool_cli.main import main; main(['--config', {os.devnull!r}, *sys.argv[1:]])"
-_PROGRAM = (sys.executable, "-c", _CODE)
 
 _EXAMPLE = """\b
 CONFIG is TOML with relative paths; what has a value here is optional:
@@ -102,5 +96,5 @@ def command(
     if runner:
         # Commands meet on the cluster that begins here, too.
         cluster = Cluster(runner, ("--engine", engine, "--address", runner.address))
-    frames = run_experiment(settings, _PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
+    frames = run_experiment(settings, PROGRAM, threads, available_processors(), TerminalWatch(quiet), cluster)
     document({"name": settings.name, "folder": settings.output, **records_of(frames)})

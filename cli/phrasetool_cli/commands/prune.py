@@ -119,6 +119,7 @@ prune_options = sections(
                  help="Keep at most this share, as in 0.3 or 30%."),
     click.option("--max-bleu-loss", type=click.FloatRange(0), metavar="POINTS",
                  help="Keep as few as lose at most this BLEU on --dev."),
+    click.option("--non-inferior", is_flag=True, help="Require that the 95 % interval excludes a larger loss."),
     click.option("--sweep", type=threshold_sweep, metavar="FIRST:LAST:STEP",
                  help="Only print the table size at these thresholds."),
     click.option("--method", shell_complete=_complete_criteria, metavar="NAMES",
@@ -249,7 +250,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool prune --threshold 0.7 < phrase-table > small
   phrasetool prune table.gz --moses-ini moses.ini --target-size 0.1 -o small.gz
-  phrasetool prune table.gz --moses-ini moses.ini --max-bleu-loss 0.1 --dev dev.de dev.en -o small.gz
+  phrasetool prune table.gz --moses-ini moses.ini --max-bleu-loss 0.3 --non-inferior --dev dev.de dev.en -o small.gz
   phrasetool prune table.gz --method semantic:0.7+significance:a+e --bitext train.de train.en -o small.gz
   phrasetool prune demo-output/engine/phrase-table.gz -m demo-output/model --sweep 0.0:0.8:0.2
 """

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from phrasetool.kernels.hashing import NO_KEY, find_key
 from phrasetool.kernels.jit import exact_kernel, inner_kernel
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
-from phrasetool.smt.evaluation.metrics import DEFAULT_SEED
+from phrasetool.smt.evaluation.metrics import DEFAULT_SEED, SAMPLES, bootstrap_counts, middle_interval
 
 ORDER = 4
 COLUMNS = 2 * ORDER + 1
@@ -28,9 +28,6 @@ TOTALS = slice(ORDER, 2 * ORDER)
 REFERENCE_LENGTH = 2 * ORDER
 # The first total is the number of words.
 LENGTH = ORDER
-SAMPLES = 1000
-# Samples worked on at a time: bounds the memory of the drawn sentence numbers.
-_AT_ONCE = 100
 
 
 @inner_kernel
@@ -301,11 +298,11 @@ class BleuSamples:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval: what is left of the samples without a fortieth at either end."""
-        return _middle(self.samples)
+        return middle_interval(self.samples)
 
     def difference_interval(self, other: BleuSamples) -> tuple[float, float]:
         """The 95 % interval of this BLEU less the other's; both of the same samples."""
-        return _middle(self.samples - other.samples)
+        return middle_interval(self.samples - other.samples)
 
     def p_value(self, other: BleuSamples) -> float:
         """How likely a difference that large is if the two are equally good; both of the same samples.
@@ -318,12 +315,6 @@ class BleuSamples:
         differences = np.abs(self.samples - other.samples)
         beyond = int((differences - differences.mean() > difference).sum())
         return (beyond + 1) / (len(differences) + 1)
-
-
-def _middle(samples: DoubleArray) -> tuple[float, float]:
-    ordered = np.sort(samples)
-    cut = len(ordered) // 40
-    return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
 
 
 class Bootstrap:
@@ -339,16 +330,7 @@ class Bootstrap:
     """
 
     def __init__(self, sentences: int, samples: int = SAMPLES, seed: int = DEFAULT_SEED) -> None:
-        if sentences < 1:
-            raise ValueError("cannot sample from no sentences")
-        rng = np.random.default_rng(seed)
-        drawn = rng.choice(sentences, size=(samples, sentences), replace=True)
-        self._counts = np.empty((samples, sentences), np.float32)
-        for first in range(0, samples, _AT_ONCE):
-            rows = drawn[first : first + _AT_ONCE]
-            keys = rows + np.arange(len(rows))[:, None] * sentences
-            counts = np.bincount(keys.ravel(), minlength=len(rows) * sentences)
-            self._counts[first : first + len(rows)] = counts.reshape(len(rows), sentences)
+        self._counts = bootstrap_counts(sentences, samples, seed)
 
     def __call__(self, statistics: npt.NDArray[np.integer]) -> BleuSamples:
         """Score a system by the statistics of its sentences, shape (S, 9).

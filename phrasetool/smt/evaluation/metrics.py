@@ -21,6 +21,9 @@ TESTS = {"bootstrap": "bs", "approximate-randomization": "ar"}
 DEFAULT_SAMPLES = {"bootstrap": 1000, "approximate-randomization": 10_000}
 # sacrebleu's own default, so that figures agree with those of its command line.
 DEFAULT_SEED = 12345
+SAMPLES = 1000
+# Samples worked on at a time: bounds the memory of the drawn sentence numbers.
+_AT_ONCE = 100
 # p-values below it are marked with a star.
 SIGNIFICANT = 0.05
 
@@ -43,6 +46,7 @@ class SystemScore:
         difference: score minus that of the baseline; None for the baseline.
         p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1
             without a difference (sacrebleu then gives the smallest possible value).
+        difference_low, difference_high: 95 % interval of the difference over bootstrap samples; None for the baseline.
     """
 
     score: float
@@ -50,6 +54,8 @@ class SystemScore:
     interval: float
     difference: float | None = None
     p_value: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,18 @@ class MetricReport:
     higher_is_better: bool
     signature: str
     systems: list[SystemScore]
+
+    def is_non_inferior(self, system: SystemScore, margin: float) -> bool:
+        """Whether the 95 % interval of the difference to the baseline excludes a loss of `margin` points or more.
+
+        Args:
+            system: one of the systems but the baseline.
+            margin: points of the metric, above 0.
+        """
+        assert system.difference_low is not None
+        assert system.difference_high is not None
+        loss = -system.difference_low if self.higher_is_better else system.difference_high
+        return loss < margin
 
 
 def evaluate(
@@ -123,17 +141,34 @@ def _scorer(name: str, tokenize: str) -> Any:
 
 
 def _with_float_scores(metric: type[Any]) -> type[Any]:
-    """The metric with scores of one type.
+    """The metric with scores of one type, which keeps the statistics of the sentences of each system.
 
     sacrebleu scores a bootstrap sample without a match, or without a word, by a float and others by a numpy.float32,
     and the mean that it takes of the samples fails on a mixture.
     """
 
     class FloatScores(metric):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            # Of each system in turn.
+            self.statistics: list[npt.NDArray[np.float32]] = []
+
+        def _extract_corpus_statistics(self, hypotheses: Sequence[str], references: Any) -> Any:
+            statistics = super()._extract_corpus_statistics(hypotheses, references)
+            self.statistics.append(np.array(statistics, np.float32))
+            return statistics
+
         def _compute_score_from_stats(self, stats: Sequence[int]) -> Any:
             score = super()._compute_score_from_stats(stats)
             score.score = float(score.score)
             return score
+
+        def sampled(self, counts: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float64]]:
+            """Score the bootstrap samples of every system; counts: how often each sentence is drawn, (B, S)."""
+            return [
+                np.array([self._compute_score_from_stats(sums).score for sums in counts @ statistics])
+                for statistics in self.statistics
+            ]
 
     return FloatScores
 
@@ -163,10 +198,15 @@ def _compare(
     intervals = 0 if test == "ar" else -1
     paired = PairedTest(named, scorers, references, test_type=test, n_samples=samples, n_ar_confidence=intervals)
     signatures, scores = paired()
+    counts = bootstrap_counts(len(hypotheses[0]), SAMPLES, int(os.environ[_SEED_VARIABLE]))
     reports = []
     for name, signature in signatures.items():
         results: list[Any] = scores[name]
         first = results[0].score
+        metric: Any = paired.metrics[name]
+        baseline, *others = metric.sampled(counts)
+        of_differences: list[tuple[float | None, float | None]] = [(None, None)]
+        of_differences += [middle_interval(other - baseline) for other in others]
         systems = [
             SystemScore(
                 float(result.score),
@@ -174,11 +214,46 @@ def _compare(
                 float(result.ci),
                 float(result.score - first) if i else None,
                 (float(result.p_value) if result.score != first else 1.0) if i else None,
+                *interval,
             )
-            for i, result in enumerate(results)
+            for i, (result, interval) in enumerate(zip(results, of_differences, strict=True))
         ]
         reports.append(MetricReport(name, not isinstance(paired.metrics[name], TER), str(signature), systems))
     return reports
+
+
+def bootstrap_counts(sentences: int, samples: int, seed: int) -> npt.NDArray[np.float32]:
+    """Draw bootstrap samples of a text; with sacrebleu's seed they are sacrebleu's samples.
+
+    Args:
+        sentences: S, at least 1.
+        samples: B.
+        seed: of the draw.
+
+    Returns:
+        How often each sentence is in each sample, shape (B, S).
+
+    Raises:
+        ValueError: the number of sentences is below 1.
+    """
+    if sentences < 1:
+        raise ValueError("cannot sample from no sentences")
+    drawn = np.random.default_rng(seed).choice(sentences, size=(samples, sentences), replace=True)
+    counts = np.empty((samples, sentences), np.float32)
+    for first in range(0, samples, _AT_ONCE):
+        rows = drawn[first : first + _AT_ONCE]
+        keys = rows + np.arange(len(rows))[:, None] * sentences
+        counts[first : first + len(rows)] = np.bincount(keys.ravel(), minlength=len(rows) * sentences).reshape(
+            len(rows), sentences
+        )
+    return counts
+
+
+def middle_interval(samples: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the 95 % interval of bootstrap samples, as sacrebleu takes it: a fortieth is cut at either end."""
+    ordered = np.sort(samples)
+    cut = len(ordered) // 40
+    return float(ordered[cut]), float(ordered[len(ordered) - cut - 1])
 
 
 @contextlib.contextmanager
@@ -200,12 +275,13 @@ def any_significant(reports: Sequence[MetricReport]) -> bool:
     return any((system.p_value or 1) < SIGNIFICANT for report in reports for system in report.systems)
 
 
-def score_lines(report: MetricReport, files: Sequence[str]) -> list[str]:
-    """The scores of all systems by one metric: a title, a line for each system, the signature.
+def score_lines(report: MetricReport, files: Sequence[str], margin: float | None = None) -> list[str]:
+    """The scores of all systems by one metric: a title, a line for each system, verdicts, the signature.
 
     Args:
         report: of S systems.
         files: S paths; a system goes by the name of its file, or by its path if two have the same name.
+        margin: of non-inferiority, in points; None for no verdict.
     """
     names = [os.path.basename(path) for path in files]
     if len(set(names)) < len(names):
@@ -214,14 +290,19 @@ def score_lines(report: MetricReport, files: Sequence[str]) -> list[str]:
         names[0] += " (baseline)"
     title = f"{report.name}, {'more' if report.higher_is_better else 'less'} is better"
     width = max(len(title), *(len(name) + 2 for name in names))
-    compared = f"  {'difference':>10}  {'p':>7}" if len(files) > 1 else ""
+    compared = f"  {'difference':>10}  {'95 %':>14}  {'p':>7}" if len(files) > 1 else ""
     rows = [f"{title:<{width}}  {'score':>6}  {'95 %':>6}{compared}"]
     for name, system in zip(names, report.systems, strict=True):
         row = f"  {name:<{width - 2}}  {system.score:6.2f}  {'±' + format(system.interval, '.2f'):>6}"
         if system.p_value is not None:
             star = " *" if system.p_value < SIGNIFICANT else ""
-            row += f"  {system.difference:>+10.2f}  {system.p_value:7.4f}{star}"
+            interval = f"{system.difference_low:+.2f} to {system.difference_high:+.2f}"
+            row += f"  {system.difference:>+10.2f}  {interval:>14}  {system.p_value:7.4f}{star}"
         rows.append(row)
+    for name, system in zip(names[1:], report.systems[1:], strict=True):
+        if margin is not None:
+            verdict = "is non-inferior" if report.is_non_inferior(system, margin) else "is not shown to be non-inferior"
+            rows.append(f"  {name} {verdict} (margin {margin:g})")
     return [row.rstrip(" ") for row in (*rows, f"  {report.signature}")]
 
 

@@ -56,6 +56,20 @@ def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, borde
     assert len(found.trials) < 20
 
 
+@settings(max_examples=100)
+@given(st.integers(1, 2_000_000), st.floats(0.001, 1), st.floats(0.01, 0.5))
+def test_non_inferiority_compares_the_lower_ends(entries, border, spread):
+    """A falling curve whose intervals are all as wide: that of a budget smaller by half their width."""
+    sizes = size_grid(entries, 0)
+
+    def evaluate(size):
+        return compared(-math.sqrt(border * entries / size) if size < entries else 0, spread if size < entries else 0)
+
+    sure = search_size(evaluate, sizes, 1 + spread, non_inferior=True)
+    assert sure.answer.entries == search_size(evaluate, sizes, 1).answer.entries
+    assert sure.answer.result.low >= -1 - spread
+
+
 def test_two_hopeless_sizes_end_it():
     sizes = size_grid(1_000_000, 0)
     found = search(lambda size: 0.0 if size > 400_000 else -9.0, sizes, 0.1)

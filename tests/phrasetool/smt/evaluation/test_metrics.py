@@ -47,6 +47,42 @@ def corpus(seed, size=60):
     return [" ".join(line) for line in truth], worse(0.15), worse(0.4)
 
 
+@pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
+def test_the_interval_of_a_difference_is_that_of_sentences_drawn_together(test):
+    """Drawn again, one sample after another, and scored by sacrebleu as texts."""
+    truth, good, bad = corpus(4, 30)
+    rows = np.random.default_rng(5).choice(30, size=(1000, 30), replace=True)
+    reports = evaluate([good, bad, good], [truth], test=test, samples=50, seed=5)
+    for report, metric in zip(reports, [BLEU(tokenize="none"), CHRF(), TER()], strict=True):
+        differences = []
+        for drawn in rows:
+            better, worse, reference = ([lines[i] for i in drawn] for lines in (good, bad, truth))
+            scores = [metric.corpus_score(lines, [reference]).score for lines in (better, worse)]
+            differences.append(scores[1] - scores[0])
+        differences.sort()
+        _, system, same = report.systems
+        assert [system.difference_low, system.difference_high] == pytest.approx(
+            [differences[25], differences[974]], abs=2e-3
+        )
+        assert system.difference_low < system.difference < system.difference_high
+        assert (same.difference_low, same.difference_high) == (0, 0)
+
+
+def test_non_inferiority_is_a_loss_that_the_interval_excludes():
+    truth, good, bad = corpus(2)
+    for report in evaluate([good, bad, good], [truth]):
+        _, worse, same = report.systems
+        loss = -worse.difference_low if report.higher_is_better else worse.difference_high
+        assert loss > abs(worse.difference)
+        assert not report.is_non_inferior(worse, loss)
+        assert report.is_non_inferior(worse, loss + 1e-6)
+        assert report.is_non_inferior(same, 1e-9)
+        lines = score_lines(report, ["good", "bad", "same"], 0.3)
+        assert lines[4:6] == [
+            "  bad is not shown to be non-inferior (margin 0.3)", "  same is non-inferior (margin 0.3)",
+        ]  # fmt: skip
+
+
 def test_scores_are_sacrebleus():
     truth, good, bad = corpus(1)
     metrics = [BLEU(tokenize="none"), CHRF(), TER()]
@@ -154,13 +190,13 @@ def test_one_system():
 
 
 def test_systems_are_compared_with_the_first():
-    worse = SystemScore(30, 30.1, 0.5, -3.333, 0.001)
-    same = SystemScore(33.333, 33, 1, 0.0, 1.0)
+    worse = SystemScore(30, 30.1, 0.5, -3.333, 0.001, -4.5, -2.25)
+    same = SystemScore(33.333, 33, 1, 0.0, 1.0, -10.5, 10.5)
     assert score_lines(report(worse, same, higher=False), ["a/one", "b/two", "b/one"]) == [
-        "BLEU, less is better   score    95 %  difference        p",
+        "BLEU, less is better   score    95 %  difference            95 %        p",
         "  a/one (baseline)     33.33   ±1.25",
-        "  b/two                30.00   ±0.50       -3.33   0.0010 *",
-        "  b/one                33.33   ±1.00       +0.00   1.0000",
+        "  b/two                30.00   ±0.50       -3.33  -4.50 to -2.25   0.0010 *",
+        "  b/one                33.33   ±1.00       +0.00  -10.50 to +10.50   1.0000",
         "  nrefs:1",
     ]
 

@@ -1,0 +1,571 @@
+"""From a Moses model and its bitext to a better and smaller model, step by step, with BLEU after each step.
+
+Every step is a command of phrasetool, run in a process of its own and done once (see `build_commands`), so an
+interrupted run continues.  The steps follow one line: new entries and columns come first, because counts of a pruned
+table are incomplete; each is tuned, because a column has no effect before; pruning comes last, and is tuned again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from moses_compat.corpora.bitexts import check_line_counts, shared_pairs
+from moses_compat.corpora.texts import read_text_lines, surface_words
+from moses_compat.engine.decoder_tables import InputPhrases
+from moses_compat.engine.development_check import DevelopmentCheck
+from moses_compat.engine.model import MosesModel
+from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, Chain, CommandRunner, shown_path
+from moses_compat.experiments.settings import TextPair
+from moses_compat.files.streams import Input, Output
+from moses_compat.tables.blocks import count_entries
+from phrasetool.disk.folders import check_folder
+from phrasetool.errors import DataError, PhraseToolError, reason
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.evaluation.bleu import Bootstrap, sentence_statistics
+from phrasetool.watch import SILENT, Watch
+
+# Name on the command line -> what the step does.
+STEPS = {
+    "forced-decoding": "decode the bitext to its own translations, leaving each sentence out of the model",
+    "model": "train a phrase model on the pairs that forced decoding uses",
+    "augment": "add entries for out-of-vocabulary words",
+    "columns": "add smoothed and forced-decoding probabilities",
+    "tune": "tune the weights after each change of the table",
+    "prune": "prune the table",
+    "rerank": "train a translator and rerank n-best lists",
+}
+N_BEST = 100
+# Development set of the default size: sizes are tried until a loss of this many points is no longer excluded.
+MARGIN = 0.3
+# Development sets with fewer sentences are too small to tune on.
+FEW_SENTENCES = 500
+# The translator of `docs/guides/rerank.md`: a softmax over target words, trained for minutes.
+_TRANSLATOR = (
+    "--loss", "cross-entropy", "--epochs", "4", "--dropout", "0.2", "--learning-rate", "0.002", "--device", "cpu",
+)  # fmt: skip
+_GIVEN = "given model"
+# Step -> its name in the table of results.
+_ROWS = {"augment": "+ entries", "columns": "+ columns", "prune": "+ pruning"}
+_RERANKED = "+ reranking"
+
+
+@dataclass(frozen=True)
+class ImproveRequest:
+    """A run of `improve`.
+
+    Attributes:
+        ini: moses.ini of the model.
+        train: the bitext that its table was extracted from.
+        dev: the development set to tune and to choose the size on.
+        output: folder of the result.
+        tests: test sets; without one, BLEU is reported on the development set.
+        texts: further source texts whose out-of-vocabulary words get entries.
+        monolingual: source texts to find words with similar use in.
+        without: steps to leave out, of `STEPS`.
+        size: share of the entries to keep; None for the smallest table that is non-inferior on the development set.
+        seed: of everything random.
+        threads: worker threads.
+        force: whether failed sanity checks are ignored.
+
+    Raises:
+        ValueError: an unknown step, or one that is left out although another one needs it.
+    """
+
+    ini: str
+    train: TextPair
+    dev: TextPair
+    output: str
+    tests: Sequence[TextPair] = ()
+    texts: Sequence[str] = ()
+    monolingual: Sequence[str] = ()
+    without: frozenset[str] = frozenset()
+    size: float | None = None
+    seed: int = 1
+    threads: int = 1
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if unknown := self.without - set(STEPS):
+            raise ValueError(f"unknown step {min(unknown)!r}; expected some of {', '.join(STEPS)}")
+        if not self.does("tune") and self.does("columns"):
+            raise ValueError("columns have no effect before tuning; leave out columns, too, or neither")
+        if not self.does("prune") and self.size is not None:
+            raise ValueError("a size is given, but pruning is left out")
+        if not any(self.does(step) for step in ("augment", "columns", "tune", "prune", "rerank")):
+            raise ValueError("all steps that change the translations are left out")
+
+    def does(self, step: str) -> bool:
+        """Whether a step is done."""
+        return step not in self.without
+
+
+@dataclass(frozen=True)
+class System:
+    """A model at some point of the way.
+
+    Attributes:
+        name: the step that led to it.
+        ini, table: its files.
+        translations: files of the translations of the evaluation text.
+    """
+
+    name: str
+    ini: str
+    table: str
+    translations: str
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step achieved.
+
+    Attributes:
+        step: its name.
+        entries, table_bytes: of the phrase table, as it is on disk.
+        bleu: on the evaluation text.
+        gain: difference to the given model; None for that model itself.
+        gain_low, gain_high: its 95 % interval.
+        seconds: that its commands took, in this run or an earlier one.
+    """
+
+    step: str
+    entries: int
+    table_bytes: int
+    bleu: float
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    seconds: float
+
+
+@dataclass
+class ImproveResult:
+    """What came out.
+
+    Attributes:
+        text: `test` or `dev`, on which BLEU was measured.
+        sentences: of that text.
+        steps: the given model, then each step.
+        files: what a file or folder of the output is for, by its path.
+        commands: how to translate new text with the result.
+    """
+
+    text: str
+    sentences: int
+    steps: list[StepResult] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+
+
+class _Plan:
+    """The commands of a run, in one line, with those of the translator beside it.
+
+    Args:
+        request: the run.
+        store: folder of what is made.
+        model: the given model.
+    """
+
+    def __init__(self, request: ImproveRequest, store: BuildStore, model: MosesModel) -> None:
+        self._request, self._store = request, store
+        self._force = (FORCE,) if request.force else ()
+        self._ini, self._table, self._reordering = os.path.abspath(request.ini), model.table, model.reordering
+        self._weights = self._ini
+        self.main: list[BuildCommand] = []
+        self.translator: list[BuildCommand] = []
+        self.last: list[BuildCommand] = []
+        self.systems: list[System] = []
+        self._makers: dict[str, list[BuildCommand]] = {}
+        self._pairs = self._model = ""
+        self._build()
+
+    def seconds(self, system: System) -> float:
+        """How long the commands of a step took, as far as it is known."""
+        return sum(self._store.seconds(self._makers[system.name]).values())
+
+    @property
+    def phases(self) -> list[list[Chain]]:
+        """What can run side by side, phase by phase."""
+        return [[self.main, self.translator] if self.translator else [self.main], [self.last]]
+
+    @property
+    def tested(self) -> str:
+        """Stem of the evaluation text."""
+        return "test" if self._request.tests else "dev"
+
+    def text(self, name: str, side: str) -> str:
+        """A text that the run wrote: `dev` or `test`, source or target."""
+        return self._store.path(f"steps/{name}.{side}")
+
+    def _build(self) -> None:
+        request = self._request
+        changes = {"augment": self._augment, "columns": self._annotate, "prune": self._prune}
+        changes = {step: make for step, make in changes.items() if request.does(step)}
+        # Only the last lists are reranked.
+        self._system(_GIVEN, 0, listed=not changes and not request.does("tune"))
+        if request.does("forced-decoding") and any(map(request.does, ("model", "columns", "prune"))):
+            self._force_decode()
+        if request.does("model") and request.does("prune"):
+            self._train()
+        for number, (step, make) in enumerate(changes.items(), 1):
+            before = len(self.main)
+            make()
+            self._tune(step, is_last=number == len(changes))
+            self._system(_ROWS[step], before, listed=number == len(changes))
+        if not changes and request.does("tune"):
+            before = len(self.main)
+            self._tune("given", is_last=True)
+            self._system("tuned", before, listed=True)
+        if request.does("rerank"):
+            self._rerank()
+
+    def _add(
+        self, name: str, arguments: Sequence[str], outputs: Sequence[str], *, resumes: str | None = None,
+        keeps: str | None = None, anchored: bool = False, threads: bool = True, chain: list[BuildCommand] | None = None,
+        after: Sequence[BuildCommand] = (),
+    ) -> BuildCommand:  # fmt: skip
+        """Append a command to a chain; it reads what the commands before it made."""
+        chain = self.main if chain is None else chain
+        before = tuple(chain[-1:]) + tuple(after)
+        command = BuildCommand(
+            name, tuple(arguments), tuple(outputs), before, threads=threads, resumes=resumes, keeps=keeps,
+            anchored=anchored,
+        )  # fmt: skip
+        chain.append(command)
+        return command
+
+    def _system(self, name: str, first: int, listed: bool) -> None:
+        """Translate the evaluation text, and list translations to rerank if it is the last system.
+
+        Args:
+            name: of the step.
+            first: number of its first command.
+            listed: whether it is the last system.
+        """
+        stem = f"steps/{len(self.systems)}"
+        path = self._store.path(f"{stem}.{self.tested}")
+        options: list[str] = []
+        outputs = [f"{stem}.{self.tested}"]
+        if listed and self._request.does("rerank"):
+            outputs.append(f"{stem}.{self.tested}.nbest.gz")
+            options = ["--n-best-list", self._store.path(outputs[-1]), str(N_BEST)]
+        self._add(
+            f"translate-{len(self.systems)}",
+            ("decode", "--moses-ini", self._weights, self.text(self.tested, "source"), *options, *self._force, "-o",
+             path),
+            outputs, keeps=path,
+        )  # fmt: skip
+        self._makers[name] = self.main[first:]
+        self.systems.append(System(name, self._weights, self._table, path))
+
+    def _force_decode(self) -> None:
+        train, output = self._request.train, self._store.path("steps/forced-pairs.gz")
+        self._pairs = output
+        self._add(
+            "force-decode",
+            ("force-decode", "--moses-ini", self._ini, train.source, train.target, "--leave-one-out", *self._force,
+             "-o", output),
+            ["steps/forced-pairs.gz"], keeps=output,
+        )  # fmt: skip
+
+    def _train(self) -> None:
+        self._model = self._store.path("phrase-model")
+        self._add(
+            "train-model",
+            ("train", self._pairs or self._table, "-o", self._model, "--seed", str(self._request.seed), "--device",
+             "cpu", *self._force),
+            ["phrase-model/config.json"], resumes=self._model,
+        )  # fmt: skip
+
+    def _augment(self) -> None:
+        request, names = self._request, ["steps/augmented.gz", "steps/augmented.ini"]
+        table, ini = map(self._store.path, names)
+        texts = [self.text("dev", "source"), *([self.text("test", "source")] if request.tests else []), *request.texts]
+        options = [part for text in texts for part in ("--text", text)]
+        options += [part for text in request.monolingual for part in ("--monolingual", text)]
+        if self._reordering is not None:
+            names.append("steps/augmented-reordering.gz")
+            reordering = self._store.path(names[-1])
+            options += ["--reordering-table", self._reordering, "--reordering-out", reordering]
+            self._reordering = reordering
+        self._add(
+            "augment",
+            ("augment", self._table, *options, "--moses-ini", self._weights, "--moses-ini-out", ini, "--seed",
+             str(request.seed), *self._force, "-o", table),
+            names, anchored=True,
+        )  # fmt: skip
+        self._table, self._weights = table, ini
+
+    def _annotate(self) -> None:
+        names = ["steps/annotated.gz", "steps/annotated.ini"]
+        table, ini = map(self._store.path, names)
+        forced = ["--forced-pairs", self._pairs] if self._pairs else []
+        self._add(
+            "annotate",
+            ("annotate", self._table, *forced, "--moses-ini", self._weights, "--moses-ini-out", ini, *self._force, "-o",
+             table),
+            names, anchored=True,
+        )  # fmt: skip
+        self._table, self._weights = table, ini
+
+    def _prune(self) -> None:
+        request, names = self._request, ["phrase-table.gz", "steps/pruned.ini"]
+        table, ini = map(self._store.path, names)
+        criteria = ["composition", *(["semantic"] if self._model else []), *(["usage"] if self._pairs else [])]
+        options = ["--method", "+".join(criteria)]
+        options += ["-m", self._model] if self._model else []
+        options += ["--forced-pairs", self._pairs] if self._pairs else []
+        if request.size is None:
+            dev = (self.text("dev", "source"), self.text("dev", "target"))
+            options += ["--max-bleu-loss", f"{MARGIN:g}", "--non-inferior", "--dev", *dev]
+        else:
+            options += ["--target-size", f"{request.size:g}"]
+        outputs, named = [names[0], "steps/pruned.json"], ["--table", table]
+        if self._reordering is not None:
+            outputs.append("reordering-table.gz")
+            reordering = self._store.path(outputs[-1])
+            options += ["--reordering-table", self._reordering, "--reordering-out", reordering]
+            named += ["--reordering-table", reordering]
+        self._add(
+            "prune",
+            ("prune", self._table, "--moses-ini", self._weights, *options, *self._force, "--stats",
+             self._store.path("steps/pruned.json"), "-o", table),
+            outputs,
+        )  # fmt: skip
+        self._add(
+            "pruned-ini", ("moses-ini", self._weights, *named, "-o", ini), [names[1]], threads=False, anchored=True,
+        )  # fmt: skip
+        self._table, self._weights = table, ini
+
+    def _tune(self, step: str, is_last: bool) -> None:
+        """Tune the weights; those of the last table are the result."""
+        name = "moses.ini" if is_last else f"steps/{step}-tuned.ini"
+        output = self._store.path(name)
+        if not self._request.does("tune"):
+            if is_last:
+                self._add(
+                    "result-ini", ("moses-ini", self._weights, "--table", self._table, "-o", output), [name],
+                    threads=False, anchored=True,
+                )  # fmt: skip
+                self._weights = output
+            return
+        self._add(
+            f"tune-{step}",
+            ("tune", "--moses-ini", self._weights, "--dev", self.text("dev", "source"), self.text("dev", "target"),
+             "--seed", str(self._request.seed), *self._force, "-o", output),
+            [name], keeps=output, anchored=True,
+        )  # fmt: skip
+        self._weights = output
+
+    def _rerank(self) -> None:
+        """Rerank the list of the last system, by weights tuned on its list of the development set."""
+        request, last = self._request, self.systems[-1]
+        translator = self._store.path("translator")
+        self._add(
+            "train-translator",
+            ("train", "translator", request.train.source, request.train.target, "-o", translator, *_TRANSLATOR,
+             "--seed", str(request.seed), *self._force),
+            ["translator/config.json"], resumes=translator, chain=self.translator,
+        )  # fmt: skip
+        lists = f"{last.translations}.nbest.gz"
+        dev_lists = lists
+        if request.tests:
+            path, name = self._store.path("steps/last.dev"), "steps/last.dev.nbest.gz"
+            dev_lists = self._store.path(name)
+            self._add(
+                "list-dev",
+                ("decode", "--moses-ini", last.ini, self.text("dev", "source"), "--n-best-list", dev_lists,
+                 str(N_BEST), *self._force, "-o", path),
+                ["steps/last.dev", name], keeps=path,
+            )  # fmt: skip
+        output = self._store.path(f"steps/reranked.{self.tested}")
+        self._add(
+            "rerank",
+            ("rerank", lists, "--source", self.text(self.tested, "source"), "-m", translator, "--dev-list", dev_lists,
+             "--dev", self.text("dev", "source"), self.text("dev", "target"), "--seed", str(request.seed),
+             "--save-weights", self._store.path("rerank-weights.json"), *self._force, "-o", output),
+            [f"steps/reranked.{self.tested}", "rerank-weights.json"], chain=self.last,
+            after=(self.main[-1], self.translator[-1]),
+        )  # fmt: skip
+        self._makers[_RERANKED] = [*self.translator, *self.last]
+        self.systems.append(System(_RERANKED, last.ini, last.table, output))
+
+
+def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILENT) -> ImproveResult:
+    """Do what is not done yet of a run, and report BLEU after each step.
+
+    Args:
+        request: the run.
+        program: what runs phrasetool's commands, such as `["phrasetool"]`.
+        watch: follows the work.
+
+    Raises:
+        DataError: a file is empty or damaged, or the sides of a text differ in length.
+        PhraseToolError: a command failed; or, unless forced, the development set is unrelated to the model.
+    """
+    check_folder(request.output)
+    model = MosesModel.read(request.ini)
+    for path in model.paths:
+        Input(path).close()
+    pairs = {"dev": [request.dev], **({"test": list(request.tests)} if request.tests else {})}
+    texts = {name: _read_texts(files) for name, files in pairs.items()}
+    _warn_of_overlaps(request, texts, watch)
+    folder = os.path.abspath(request.output)
+    store = BuildStore(folder)
+    try:
+        os.makedirs(store.path("steps"), exist_ok=True)
+    except OSError as error:
+        raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
+    for name, sides in texts.items():
+        for side, text in zip(("source", "target"), sides, strict=True):
+            with Output(store.path(f"steps/{name}.{side}")) as out:
+                out.write_text(text)
+    plan = _Plan(request, store, model)
+    missing = [command for phase in plan.phases for chain in phase for command in chain if not store.is_done(command)]
+    if missing:
+        if request.does("tune") and (sentences := texts["dev"][0].count(b"\n")) < FEW_SENTENCES:
+            watch.warn(
+                f"{sentences:,} sentences are few to tune on: gains on the development set may not hold on other "
+                f"text; use {FEW_SENTENCES:,} or more"
+            )
+        _check_development_set(request, model, texts["dev"], watch)
+        minutes = expected_minutes(missing, request, model, texts)
+        watch.say(f"{len(missing)} commands to run; expect about {minutes:.0f} minutes on {request.threads} threads")
+    runner = CommandRunner(store, program, request.threads, watch.say)
+    for chains in plan.phases:
+        runner.make(chain for chain in chains if chain)
+    result = _result(request, plan, store)
+    with Output(store.path("improve.json")) as out:
+        out.write_text(json.dumps(asdict(result), indent=1, ensure_ascii=False).encode() + b"\n")
+    return result
+
+
+def _read_texts(files: Sequence[TextPair]) -> tuple[bytes, bytes]:
+    """Read texts as one: source and target, each line with its line end."""
+    sides: tuple[list[bytes], list[bytes]] = ([], [])
+    for pair in files:
+        lengths = []
+        for path, texts in zip((pair.source, pair.target), sides, strict=True):
+            with Input(path) as stream:
+                text = stream.read_all()
+            text = text if not text or text.endswith(b"\n") else text + b"\n"
+            lengths.append(text.count(b"\n"))
+            texts.append(text)
+        if not lengths[0]:
+            raise DataError(pair.source, "the file has no lines")
+        check_line_counts(pair.source, lengths[0], pair.target, lengths[1])
+    return b"".join(sides[0]), b"".join(sides[1])
+
+
+def _warn_of_overlaps(request: ImproveRequest, texts: Mapping[str, tuple[bytes, bytes]], watch: Watch) -> None:
+    shared = shared_pairs((request.train.source, request.train.target), texts)
+    for name, (count, of) in shared.items():
+        watch.warn(
+            f"{count:,} of {of:,} sentence pairs of the {name} set are in the bitext; BLEU on them says little of "
+            "other text"
+        )
+
+
+def _check_development_set(request: ImproveRequest, model: MosesModel, text: tuple[bytes, bytes], watch: Watch) -> None:
+    """Refuse a development set that is unrelated to the table, before anything is made."""
+    check = DevelopmentCheck(model, request.dev.source, [request.dev.target], request.force, watch)
+    source, target = text
+    check.texts(source, [target])
+    phrases = InputPhrases.of(surface_words(source, request.dev.source), model.longest)
+    table = MosesModel.read(request.ini).load_table(phrases, Symbols(), request.threads)
+    check.fit(table, phrases.sentences, source, [target])
+
+
+# Seconds on one core of a run on German-English (1.1 million entries, benchmarks/improve.py): of a sentence that is
+# forced-decoded, tuned on (all iterations) or translated with an n-best list; of a sentence pair that the translator
+# learns from; of an entry of the table in each other command.
+_SECONDS_PER_SENTENCE = {
+    "force-decode": 0.004, "tune": 0.25, "decode": 0.012, "train translator": 0.03, "rerank": 0.12, "train": 0.003,
+    "prune": 0.2,
+}  # fmt: skip
+_SECONDS_PER_ENTRY = {"augment": 2e-5, "annotate": 1e-5, "prune": 2e-5, "moses-ini": 0.0}
+
+
+def expected_minutes(
+    commands: Sequence[BuildCommand], request: ImproveRequest, model: MosesModel,
+    texts: Mapping[str, tuple[bytes, bytes]],
+) -> float:  # fmt: skip
+    """Estimate how long commands take, from the sizes of their inputs.
+
+    Args:
+        commands: what is to be run.
+        request: the run.
+        model: the given model; its table's entries are counted.
+        texts: development and test set.
+    """
+    entries = count_entries(model.table)
+    with Input(request.train.source) as stream:
+        bitext = stream.read_all().count(b"\n")
+    sentences = {"train": bitext, "train translator": bitext, "force-decode": bitext}
+    dev, test = (texts[name][0].count(b"\n") if name in texts else 0 for name in ("dev", "test"))
+    seconds = 0.0
+    for command in commands:
+        name = " ".join(command.arguments[: 1 + (command.arguments[1] == "translator")])
+        lines = sentences.get(name, test or dev if name in ("decode", "rerank") else dev)
+        if name != "prune" or request.size is None:
+            seconds += _SECONDS_PER_SENTENCE.get(name, 0.0) * lines
+        seconds += _SECONDS_PER_ENTRY.get(name, 0.0) * entries
+    return seconds / min(request.threads, 2) / 60
+
+
+def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveResult:
+    references = read_text_lines(plan.text(plan.tested, "target"))
+    bootstrap = Bootstrap(len(references))
+    samples = [
+        bootstrap(np.asarray(sentence_statistics(read_text_lines(system.translations), references)))
+        for system in plan.systems
+    ]
+    result = ImproveResult(plan.tested, len(references))
+    entries = {table: count_entries(table) for table in dict.fromkeys(system.table for system in plan.systems)}
+    for system, score in zip(plan.systems, samples, strict=True):
+        given = score is samples[0]
+        low, high = (None, None) if given else score.difference_interval(samples[0])
+        result.steps.append(StepResult(
+            system.name, entries[system.table], os.path.getsize(system.table), round(score.bleu, 4),
+            None if given else round(score.bleu - samples[0].bleu, 4), low, high, round(plan.seconds(system), 1),
+        ))  # fmt: skip
+    result.files = dict(_files(request, store))
+    result.commands = _commands(request, store)
+    return result
+
+
+def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, str]]:
+    """What the files of the folder are for, in the order of their use."""
+    uses = {
+        "moses.ini": "the model, for Moses and `phrasetool decode`",
+        "phrase-table.gz": "its phrase table",
+        "reordering-table.gz": "its reordering table",
+        "translator": "the translator that reranks",
+        "rerank-weights.json": "its weights",
+        "phrase-model": "the phrase model, for `prune`, `annotate` and `show`",
+        "improve.json": "these figures",
+        "steps": "what the steps made; may be deleted",
+    }
+    if not request.does("prune"):
+        uses["steps"] = "the tables of moses.ini, and what the steps made"
+    for name, use in uses.items():
+        path = store.path(name)
+        if name == "improve.json" or os.path.exists(path):
+            yield shown_path(path), use
+
+
+def _commands(request: ImproveRequest, store: BuildStore) -> list[str]:
+    """How to translate with the result."""
+    ini = shown_path(store.path("moses.ini"))
+    if not request.does("rerank"):
+        return [f"phrasetool decode --moses-ini {ini} new.source -o new.target"]
+    translator, weights = (shown_path(store.path(name)) for name in ("translator", "rerank-weights.json"))
+    return [
+        f"phrasetool decode --moses-ini {ini} new.source --n-best-list new.nbest.gz {N_BEST} -o new.first",
+        f"phrasetool rerank new.nbest.gz --source new.source -m {translator} --weights {weights} -o new.target",
+    ]

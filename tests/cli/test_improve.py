@@ -1,0 +1,193 @@
+"""`phrasetool improve`: steps, figures, interruptions, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from moses_compat.corpora.texts import read_text_lines
+from moses_compat.ini.reading import read_moses_ini
+from moses_compat.tables.blocks import count_entries
+from phrasetool.smt.evaluation.metrics import evaluate
+from tests.commands import read, run_inside, write
+
+# Bytes that a run must give again.
+RESULTS = ("moses.ini", "phrase-table.gz", "reordering-table.gz", "steps/annotated.gz", "steps/3.test")
+
+
+def arguments(demo_files, output, *options):
+    engine = demo_files / "demo" / "engine"
+    texts = {name: (engine / f"{name}.zh", engine / f"{name}.en") for name in ("train", "dev", "test")}
+    return [
+        "improve", "--moses-ini", engine / "moses.ini", "--train", *texts["train"], "--dev", *texts["dev"], "--test",
+        *texts["test"], "--threads", "2", "-o", output, *options,
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def improved(demo_files, tmp_path_factory):
+    """All steps, to a quarter of the entries."""
+    folder = tmp_path_factory.mktemp("improve") / "out"
+    done = run_inside(*arguments(demo_files, folder, "--size", "25%", "--json", folder.parent / "figures.json"))
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def test_each_step_has_its_figures(improved, demo_files):
+    """As `evaluate` and the files say."""
+    folder, done = improved
+    figures = json.loads((folder.parent / "figures.json").read_text())
+    assert figures["steps"] == json.loads((folder / "improve.json").read_text())["steps"]
+    names = ["given model", "+ entries", "+ columns", "+ pruning", "+ reranking"]
+    assert [step["step"] for step in figures["steps"]] == names
+    engine = demo_files / "demo" / "engine"
+    truth = read_text_lines(str(engine / "test.en"))
+    translations = [read_text_lines(str(folder / "steps" / f"{i}.test")) for i in range(4)]
+    translations.append(read_text_lines(str(folder / "steps" / "reranked.test")))
+    (report,) = evaluate(translations, [truth], metrics=("bleu",))
+    for step, system in zip(figures["steps"], report.systems, strict=True):
+        assert step["bleu"] == pytest.approx(system.score, abs=1e-3)
+        interval = (step["gain_low"], step["gain"], step["gain_high"])
+        if system.difference is None:
+            assert interval == (None, None, None)
+        else:
+            expected = (system.difference_low, system.difference, system.difference_high)
+            assert interval == pytest.approx(expected, abs=2e-3)
+        row = next(line for line in done.out.decode().splitlines() if line.startswith(step["step"]))
+        assert f"{step['entries']:,}" in row
+        assert f"{step['bleu']:.2f}" in row
+    entries = [count_entries(str(folder / "steps" / f"{name}.gz")) for name in ("augmented", "annotated")]
+    assert [step["entries"] for step in figures["steps"]] == [
+        count_entries(str(engine / "phrase-table.gz")), *entries, *[count_entries(str(folder / "phrase-table.gz"))] * 2
+    ]  # fmt: skip
+    assert figures["steps"][3]["entries"] <= 0.25 * figures["steps"][2]["entries"]
+    assert "BLEU on the test set (102 sentences)" in done.out.decode()
+    assert "minutes on 2 threads" in done.err
+    assert "102 sentences are few to tune on" in done.err
+
+
+def test_the_result_is_used_as_it_says(improved, demo_files, tmp_path, monkeypatch):
+    """The commands that are printed give the translations that were measured."""
+    folder, done = improved
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "new.source", read(demo_files / "demo" / "engine" / "test.zh"))
+    commands = json.loads((folder / "improve.json").read_text())["commands"]
+    for line in commands:
+        assert f"  {line}\n" in done.out.decode()
+        assert run_inside(*line.split()[1:], "-q").code == 0
+    assert read(tmp_path / "new.first") == read(folder / "steps" / "3.test")
+    assert read(tmp_path / "new.target") == read(folder / "steps" / "reranked.test")
+    ini = read_moses_ini(str(folder / "moses.ini"))
+    tables = [feature.arguments["path"] for feature in ini.features if feature.arguments.get("path", "").endswith("gz")]
+    assert {os.path.dirname(path) for path in tables[:2]} == {str(folder)}
+
+
+def test_a_second_run_does_nothing(improved, demo_files):
+    folder, first = improved
+    before = {name: os.stat(folder / name).st_mtime_ns for name in RESULTS}
+    done = run_inside(*arguments(demo_files, folder, "--size", "25%"))
+    assert done.code == 0
+    assert "commands to run" not in done.err
+    assert done.out == first.out
+    assert {name: os.stat(folder / name).st_mtime_ns for name in RESULTS} == before
+
+
+def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, demo_files, tmp_path):
+    code = "import sys; from phrasetool_cli.main import main; main(sys.argv[1:])"
+    out, finished = tmp_path / "out", improved[0]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        *map(str, arguments(demo_files, out, "--size", "25%", "--without", "rerank")),
+    ]
+    for step in ("force-decode", "tune-columns", "prune"):
+        # A group of its own: the commands it started die with it.
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        while process.poll() is None and step not in _started(out):
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    done = run_inside(*command[3:])
+    assert done.code == 0, done.err
+    for name in RESULTS:
+        assert read(out / name).replace(bytes(out), bytes(finished)) == read(finished / name), name
+
+
+def _started(folder):
+    """The commands that a run has begun."""
+    record = folder / "commands.json"
+    return json.loads(record.read_text()) if record.exists() else {}
+
+
+def test_steps_are_left_out(demo_files, tmp_path):
+    """Alone, tuning changes the weights and nothing else; alone, pruning changes the table."""
+    without = "forced-decoding,model,augment,columns,rerank"
+    done = run_inside(*arguments(demo_files, tmp_path / "tuned", "--without", without + ",prune"))
+    assert done.code == 0, done.err
+    assert [line.split("  ")[0] for line in done.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
+    assert not (tmp_path / "tuned" / "phrase-table.gz").exists()
+    done = run_inside(
+        *arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5", "--text",
+                   demo_files / "demo" / "engine" / "test.zh")
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    table = read(demo_files / "demo" / "engine" / "phrase-table.gz").splitlines()
+    pruned = read(tmp_path / "pruned" / "phrase-table.gz").splitlines()
+    assert len(pruned) == len(table) // 2
+    assert set(pruned) < set(table)
+    inis = [read_moses_ini(str(path)) for path in (
+        demo_files / "demo" / "engine" / "moses.ini", tmp_path / "pruned" / "moses.ini"
+    )]  # fmt: skip
+    assert inis[0].weights == inis[1].weights
+
+
+def test_options_reach_the_commands(demo_files, tmp_path):
+    """On the development set alone, with unknown words of further texts."""
+    text = write(tmp_path / "text", "选举 的\n".encode())
+    given = arguments(demo_files, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
+    place = given.index("--test")
+    options = ("--text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
+    done = run_inside(*given[:place], *given[place + 3 :], *options)
+    assert done.code == 0, done.err
+    assert "BLEU on the development set, which the weights were tuned on (102 sentences)" in done.out.decode()
+    line = json.loads((tmp_path / "out" / "commands.json").read_text())["augment"]["command"]
+    for part in (f"--text {text}", f"--monolingual {text}", "--seed 7", "--force"):
+        assert f" {part} " in line
+    assert list(json.loads((tmp_path / "out" / "commands.json").read_text())) == [
+        "translate-0", "augment", "result-ini", "translate-1"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--without", "tune"), "columns have no effect before tuning"),
+        (("--without", "prune", "--size", "0.1"), "a size is given, but pruning is left out"),
+        (("--without", "augment,columns,tune,prune,rerank"), "all steps that change the translations are left out"),
+        (("--without", "magic"), "'magic' is not one of forced-decoding, model,"),
+        (("--text", "-"), "none can be standard input"),
+    ],
+)
+def test_refused_before_work(demo_files, tmp_path, options, message):
+    done = run_inside(*arguments(demo_files, tmp_path / "out", *options))
+    assert (done.code, message in done.message) == (2, True), done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_unrelated_texts_are_refused_before_work(demo_files, tmp_path):
+    given = arguments(demo_files, tmp_path / "out")
+    place = given.index("--dev")
+    swapped = [*given[: place + 1], given[place + 2], given[place + 1], *given[place + 3 :]]
+    done = run_inside(*swapped)
+    assert done.code == 1
+    assert not (tmp_path / "out" / "commands.json").exists()
+    short = write(tmp_path / "short", b"a\n")
+    done = run_inside(*given[: place + 2], short, *given[place + 3 :])
+    assert (done.code, "lines" in done.message) == (1, True)
