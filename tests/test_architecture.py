@@ -44,8 +44,8 @@ FLOORS = {
         ["library"], ["__main__"],
     ],
     "moses_compat": [
-        ["files"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"], ["experiments"],
-        ["library"],
+        ["files", "pages"], ["lines"], ["tables"], ["corpora"], ["ini"], ["measures"], ["engine"], ["jobs"],
+        ["table_report", "experiments"], ["library"],
     ],
     "phrasetool_cli": [
         [

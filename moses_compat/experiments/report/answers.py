@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from moses_compat.experiments.report.drawing import number_text, p_phrase, percent_text
 from moses_compat.experiments.report.figures import (
     MARGIN,
     SIGNIFICANT,
@@ -19,9 +18,11 @@ from moses_compat.experiments.report.figures import (
     main_text,
     protections,
 )
-from moses_compat.experiments.report.frame_tables import code, verdict
+from moses_compat.experiments.report.frame_tables import verdict
 from moses_compat.experiments.report.ladder_steps import climbed
 from moses_compat.experiments.settings import DEV, FULL
+from moses_compat.pages.cells import code
+from moses_compat.pages.drawing import number_text, p_phrase, percent_text
 
 # Sizes at or under which a table counts as small.
 SMALL = 0.15

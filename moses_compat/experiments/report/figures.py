@@ -21,7 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
-from moses_compat.experiments.report.drawing import (
+from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
+from moses_compat.pages.charts import stacked_histogram
+from moses_compat.pages.drawing import (
     GREY,
     INK,
     KEPT,
@@ -40,7 +42,6 @@ from moses_compat.experiments.report.drawing import (
     printable,
     rewrite,
 )
-from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
 from phrasetool.bitext.mining_quality import MiningQuality
 from phrasetool.text_splitting import split_words
 
@@ -326,29 +327,11 @@ def draw_histogram(rows: pd.DataFrame, name: str) -> str:
         panels = figure.subplots(1, len(directions), squeeze=False, sharey=True, gridspec_kw=_MARGINS).ravel()
         for axes, direction in zip(panels, directions, strict=True):
             bins = rows[rows["direction"] == direction].sort_values("low", kind="stable")
-            widths = bins["high"] - bins["low"]
-            style = {"width": widths, "align": "edge", "lw": 0}
-            kept = axes.bar(bins["low"], bins["kept"], color=KEPT[0], **style)
-            removed = axes.bar(bins["low"], bins["removed"], bottom=bins["kept"], color=REMOVED[0], **style)
-            for low, high, one, other, below, above in zip(
-                bins["low"], bins["high"], bins["kept"], bins["removed"], kept, removed, strict=True
-            ):
-                title = f"{number_text(low)} to {number_text(high)}: {one:,} kept, {other:,} removed"
-                below.set_gid(marks.point("", "bar", title))
-                above.set_gid(marks.point("", "bar", title))
+            edges = [*bins["low"], *bins["high"].iloc[-1:]]
+            counts = {"kept": (KEPT[0], [*bins["kept"]]), "removed": (REMOVED[0], [*bins["removed"]])}
+            stacked_histogram(axes, edges, counts, marks)
             axes.set_title(marks.text(str(direction).replace("-", " ")))
-            axes.yaxis.set_major_locator(MaxNLocator(3))
-            axes.yaxis.set_major_formatter(lambda value, _: _short(value))
-            axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-            axes.grid(False, axis="x")
         return inline(figure, name, "similarities of entries kept and removed", marks)
-
-
-def _short(value: float) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:g}{letter}"
-    return f"{value:g}"
 
 
 def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:

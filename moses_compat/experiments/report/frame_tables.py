@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from moses_compat.experiments.report.drawing import number_text, p_text, percent_text, printable
 from moses_compat.experiments.report.figures import (
     SIGNIFICANT,
     as_good,
@@ -19,60 +17,10 @@ from moses_compat.experiments.report.figures import (
     protections,
 )
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
+from moses_compat.pages.cells import Cell, Column, Row, Table, code, number_cell, share_cell, text_cell
+from moses_compat.pages.drawing import number_text, p_text, percent_text, printable
 
 _VERY_SIGNIFICANT = 0.01
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell.
-
-    Attributes:
-        text: what it shows; lines are separated by line ends.
-        key: what it sorts by: a number, a text, or nothing.
-        mark: of a significant difference.
-        tones: `best`, `within`, `code`, `phrase`: how it is set.
-        asides: less prominent, one behind each line.
-    """
-
-    text: str
-    key: float | str | None = None
-    mark: str = ""
-    tones: tuple[str, ...] = ()
-    asides: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its title, what it means in a sentence, and whether it holds numbers."""
-
-    title: str
-    meaning: str = ""
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row, and the curve that it belongs to, if any."""
-
-    cells: tuple[Cell, ...]
-    series: int | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: unique name, title, columns, rows, sentences below it."""
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...] = ()
-
-
-def code(text: object) -> str:
-    """A name from outside as code in a sentence; what would end it goes."""
-    return f"`{' '.join(printable(text).replace('`', '').split())}`"
 
 
 def significance_mark(difference: float, p: float) -> str:
@@ -80,22 +28,6 @@ def significance_mark(difference: float, p: float) -> str:
     if math.isnan(p) or math.isnan(difference) or p >= SIGNIFICANT or difference == 0:
         return ""
     return ("▲" if difference > 0 else "▼") * (2 if p < _VERY_SIGNIFICANT else 1)
-
-
-def text_cell(value: object, *tones: str) -> Cell:
-    """A cell with a text, which sorts by it."""
-    shown = printable(value)
-    return Cell(shown, shown.lower(), tones=tones)
-
-
-def number_cell(value: float, places: int = 2, sign: bool = False, mark: str = "", tones: tuple[str, ...] = ()) -> Cell:
-    """A cell with a number, which sorts by it; empty for NaN."""
-    value = float(value)
-    return Cell(number_text(value, places, sign), None if math.isnan(value) else value, mark, tones)
-
-
-def _share(value: float) -> Cell:
-    return Cell(percent_text(value), None if math.isnan(value) else float(value))
 
 
 def _probability(p: float) -> Cell:
@@ -186,7 +118,7 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
                 Cell(rule, float(first.wanted) + (10 if first.rule == "threshold" else 0)),
                 number_cell(math.nan if full else first.keep_top, 0),
                 number_cell(first.entries, 0),
-                _share(first.share),
+                share_cell(first.share),
                 *(_score_cell(by_text.get(text), (system, text) in best) for text in texts),
             ]
             cells += _comparison_cells(by_text.get(main))
@@ -243,7 +175,7 @@ def contest_table(contests: pd.DataFrame) -> Table:
     )
     rows = [
         Row((
-            _share(row.wanted), text_cell(row.protect), text_cell(row.with_semantics, "code"),
+            share_cell(row.wanted), text_cell(row.protect), text_cell(row.with_semantics, "code"),
             text_cell(row.without, "code"),
             number_cell(row.bleu_with), number_cell(row.bleu_without),
             number_cell(row.difference, sign=True, mark=significance_mark(row.difference, row.p)), _probability(row.p),

@@ -8,7 +8,10 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from moses_compat.experiments.report.drawing import (
+from moses_compat.experiments.report.figures import SIGNIFICANT, as_good, main_text
+from moses_compat.experiments.report.frame_tables import deviation_cell, significance_mark, texts_of
+from moses_compat.pages.cells import Cell, Column, Row, Table, code, number_cell, text_cell
+from moses_compat.pages.drawing import (
     KEPT,
     STYLE,
     Marks,
@@ -17,19 +20,6 @@ from moses_compat.experiments.report.drawing import (
     p_phrase,
     percent_text,
     printable,
-)
-from moses_compat.experiments.report.figures import SIGNIFICANT, as_good, main_text
-from moses_compat.experiments.report.frame_tables import (
-    Cell,
-    Column,
-    Row,
-    Table,
-    code,
-    deviation_cell,
-    number_cell,
-    significance_mark,
-    text_cell,
-    texts_of,
 )
 
 TITLE = "The ladder: what each step adds"

@@ -8,15 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from moses_compat.experiments.report.answers import answers
-from moses_compat.experiments.report.drawing import GREY, PALETTE, number_text, printable
 from moses_compat.experiments.report.figures import (
     MARGIN,
     curves_of,
@@ -28,8 +25,6 @@ from moses_compat.experiments.report.figures import (
     main_text,
 )
 from moses_compat.experiments.report.frame_tables import (
-    Cell,
-    Table,
     annotation_table,
     contest_table,
     neighbour_tables,
@@ -40,6 +35,9 @@ from moses_compat.experiments.report.frame_tables import (
 )
 from moses_compat.experiments.report.ladder_steps import draw_ladder, ladder_table
 from moses_compat.experiments.settings import DEV, FULL, RANDOM
+from moses_compat.pages.cells import Cell, Table
+from moses_compat.pages.drawing import number_text, printable
+from moses_compat.pages.templates import page_template
 from phrasetool.text_splitting import split_lines, split_words
 
 # Whatever Markdown, GitHub's kind among others, would take for markup in a cell.
@@ -317,23 +315,8 @@ def _seed_sentences(pruning: pd.DataFrame) -> list[str]:
     return [f"Random is the control: seed {seeds[0]:g}."] if seeds else []
 
 
-def prose(sentence: str) -> Markup:
-    """A sentence of ours for a page: escaped, names in backticks as code, double asterisks as strong."""
-    parts = re.split(r"`([^`]*)`", str(escape(sentence)))
-    parts[0::2] = [re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", part) for part in parts[0::2]]
-    parts[1::2] = [f"<code>{part}</code>" for part in parts[1::2]]
-    return Markup("".join(parts))
-
-
-def breakable(text: str) -> Markup:
-    """Text of a cell, escaped, that may be broken after each `+`."""
-    return Markup(str(escape(text)).replace("+", "+<wbr>"))
-
-
 def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> str:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(prose=prose, breakable=breakable, printable=printable, number=number_text)
-    template = environment.from_string((files("moses_compat.experiments.report") / "report.html.j2").read_text("utf-8"))
+    template = page_template("moses_compat.experiments.report", "report.html.j2")
     pruning = frames.get("pruning")
     overview = list(overview_tables(pruning)) if pruning is not None else []
     order = [row.series for table in overview for row in table.rows]
@@ -343,8 +326,8 @@ def _html(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, An
     sizes = list(size_tables(pruning)) if pruning is not None else []
     sentences = answers(frames)
     return template.render(
-        title=printable(title), lead=sentences[:1], sentences=sentences[1:], palette=PALETTE, grey=GREY,
-        curves=curves, first=_CURVES_FIRST, shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
+        title=printable(title), lead=sentences[:1], sentences=sentences[1:], curves=curves, first=_CURVES_FIRST,
+        shapes=_SHAPES, dashes=_DASHES, overview=overview, sizes=sizes,
         figures=list(_curve_figures(pruning)) if _was_pruned(frames) and pruning is not None else [],
         texts=_texts(pruning) if pruning is not None else [],
         main=main_text(pruning) if pruning is not None else "",

@@ -5,7 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from moses_compat.experiments.report.drawing import printable
 from moses_compat.experiments.report.figures import (
     curve_points,
     curves_of,
@@ -18,6 +17,7 @@ from moses_compat.experiments.report.figures import (
     protections,
     text_width,
 )
+from moses_compat.pages.drawing import printable
 from phrasetool.bitext.mining_quality import evaluate_mining
 from tests.moses_compat.experiments.report.report_frames import (
     LOSSES,

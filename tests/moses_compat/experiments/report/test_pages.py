@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_compat.experiments.report.drawing import printable
-from moses_compat.experiments.report.frame_tables import Cell, Column, Row, Table
 from moses_compat.experiments.report.pages import (
     code_block,
     duration,
     escape_markdown,
     fact_lists,
     markdown_table,
-    prose,
     write_report,
 )
+from moses_compat.pages.cells import Cell, Column, Row, Table
+from moses_compat.pages.drawing import printable
+from moses_compat.pages.templates import prose
 from tests.moses_compat.experiments.report.report_frames import (
     FACTS,
     NAN,

@@ -1,4 +1,4 @@
-from moses_compat.experiments.report.drawing import number_text, p_phrase, p_text, percent_text, printable
+from moses_compat.pages.drawing import number_text, p_phrase, p_text, percent_text, printable
 
 NAN = float("nan")
 

@@ -1,0 +1,1 @@
+"""Parts of HTML reports: figures, tables and the frame of a page, the same for every report."""
