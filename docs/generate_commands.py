@@ -17,7 +17,8 @@ WIDTH = 80
 GUIDES = {
     "train": "guides/choosing-a-model.md", "evaluate-model": "guides/choosing-a-model.md", "prune": "guides/prune.md",
     "remove-orphans": "guides/prune.md", "filter-pt": "guides/prune.md", "threshold-filter": "guides/prune.md",
-    "ems-prune": "guides/moses/ems.md", "annotate": "guides/annotate.md", "inspect": "files.md", "convert": "files.md",
+    "ems-prune": "guides/moses/ems.md", "annotate": "guides/annotate.md",
+    "report": "guides/report.md", "inspect": "files.md", "convert": "files.md",
     "align": "guides/without-moses.md", "extract": "guides/without-moses.md", "lm": "guides/without-moses.md",
     "moses-ini": "guides/moses/index.md", "binarize": "guides/moses/binary.md", "tune": "guides/without-moses.md",
     "decode": "guides/without-moses.md", "force-decode": "guides/choosing-a-model.md",
@@ -30,6 +31,7 @@ GUIDES = {
 # Options whose help differs between commands, and what they mean in all of them.
 MEANINGS = {
     "--architecture": "Network architecture.", "--batch-size": "Examples per update.",
+    "--bitext": "Bitext of the table: source and target.",
     "--clip": "Maximum norm of the gradient.", "--dev": "Development set: source and target, or reference.",
     "--device": "Device: cpu, cuda or auto.", "--dimension": "Size of a phrase or target vector.",
     "--distortion-limit": "Maximum words of a jump; -1: any, up to 63.", "--dropout": "Share of components dropped.",

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser without a network: it shows, toggles, sorts, and asks nobody for anything."""
+"""The HTML reports in a real browser without a network: they show, toggle, sort, search, and ask for nothing."""
 
 import html
 import json
@@ -9,8 +9,9 @@ import subprocess
 import pytest
 
 from moses_compat.experiments.report.pages import write_report
-from tests.commands import clean_environment
+from tests.commands import clean_environment, run_inside, write
 from tests.moses_compat.experiments.report.report_frames import FACTS, all_frames
+from tests.small_experiment import small_model, table_lines
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
@@ -189,6 +190,57 @@ def test_a_page_with_hardly_anything(look):
     page = write_report("tiny", {"contests": all_frames()["contests"]}, {})["report.html"].decode()
     found, _ = look(page=page)
     assert found["sections"] == {"contests-section": True, "about": True}
+
+
+@pytest.fixture(scope="module")
+def table_page(tmp_path_factory):
+    """The page of `report`, with a phrase that tries to be a script."""
+    folder = tmp_path_factory.mktemp("table")
+    small_model().save(folder / "model")
+    lines = [*table_lines(), b"a ||| <script>document.title=1</script> ||| 1 1 1 1 ||| 0-0 ||| 9 9 9\n"]
+    table = write(folder / "table.gz", b"".join(sorted(lines)))
+    small = write(folder / "small.gz", b"".join(sorted(lines)[::3]))
+    done = run_inside("report", table, "-m", folder / "model", "--compare", small, "-o", folder / "page.html", "-q")
+    assert done.code == 0, done.err
+    return (folder / "page.html").read_text("utf-8"), len(lines)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_sample_of_a_table_is_sorted_and_searched(look, table_page, width):
+    page, lines = table_page
+    steps = """
+    const table = document.getElementById("sample-entries"), head = name =>
+      [...table.tHead.rows[0].cells].find(cell => cell.innerText.trim() === name).firstChild;
+    const search = text => {
+      const input = document.getElementById("search");
+      input.value = text;
+      input.dispatchEvent(new Event("input"));
+    };
+    const shown = () => [...table.tBodies[0].rows].filter(seen).map(row => [...row.cells].map(cell => cell.innerText));
+    found.all = shown().length;
+    head("similarity").click();
+    found.down = shown().map(row => row.at(-1));
+    head("similarity").click();
+    found.up = shown().map(row => row.at(-1));
+    search("NO SUCH PHRASE"); found.none = shown().length;
+    search("Script"); found.script = shown();
+    search("a b"); found.some = shown(); found.told = document.getElementById("found").innerText;
+    found.title = document.title;
+    found.verdicts = all("section[data-verdict]").filter(seen).length;
+    """
+    found, folder = look(page=page, width=width, steps=steps)
+    assert (found["all"], found["none"], found["verdicts"]) == (lines, 0, 14)
+    down, up = ([float(text.replace("−", "-")) for text in found[way] if text != "no score"] for way in ("down", "up"))
+    assert down == sorted(down, reverse=True)
+    assert up == sorted(up)
+    assert [row[2] for row in found["script"]] == ["<script>document.title=1</script>"]
+    assert found["title"].startswith("Report on ")
+    assert found["some"]
+    assert all("a b" in " ".join(row[1:3]) for row in found["some"])
+    assert found["told"] == f"{len(found['some'])} of {lines} entries"
+    assert found["overflow"] <= 0
+    assert found["smallest"] > 8
+    assert requested(folder / "net.json") == set()
 
 
 def test_a_page_that_asks_for_something_is_found_out(look):

@@ -35,6 +35,7 @@ GROUPS = {
         "pivot": "Build a phrase table through a pivot language.",
         "export": "Write a phrase table for other systems.",
         "show": "Show the entries of a phrase.",
+        "report": "Write a report about a phrase table as one HTML page.",
         "inspect": "Show information about a table or model.",
         "convert": "Convert a table to Parquet, to text, or to part files.",
         "remove-orphans": "Remove reordering entries that a phrase table lacks.",

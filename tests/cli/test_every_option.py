@@ -96,6 +96,7 @@ BASES = {
     "export": "{table} --to lexicon -o out",
     "pivot": "in/ab in/bc -o out",
     "show": "in/table a --index index",
+    "report": "in/table -o out",
     "inspect": "in/table",
     "convert": "in/table -o out.parquet",
     "align": "in/train.src in/train.trg -o out",
@@ -397,6 +398,15 @@ ROWS = {
         "--reasons": "--reasons in/reasons.parquet",
         "--index": ("in/table a --index index", "in/table a --index other"),
         "--quiet": ("in/table a --contains --index index", "in/table a --contains --index index -q"),
+    },
+    "report": {
+        "--model": "-m in/model",
+        "--moses-ini": "--moses-ini in/moses.ini",
+        "--bitext": "--bitext in/train.src in/train.trg",
+        "--dev": "--dev in/dev.src in/dev.trg",
+        "--compare": "--compare in/small",
+        "--output": "-o other",
+        "--seed": "--seed 2",
     },
     "inspect": {
         "--tagger": (

@@ -346,6 +346,18 @@ class SentenceIndex:
         """Index a corpus; see `build_suffix_array`."""
         return cls(*build_suffix_array(sentences, words, threads))
 
+    def occurrences(self, phrases: Phrases) -> Int64Array:
+        """Count the places where each of N phrases occurs, int64, shape (N,); see `find`."""
+        firsts, lasts = self._suffixes_of(phrases)
+        return np.asarray(lasts - firsts)
+
+    def _suffixes_of(self, phrases: Phrases) -> tuple[Int64Array, Int64Array]:
+        """The first suffix that begins with each phrase, and the one behind the last."""
+        offsets, words = np.ascontiguousarray(phrases.offsets), np.ascontiguousarray(phrases.words)
+        firsts, lasts = np.empty((2, len(phrases)), np.int64)
+        _find(self.text, self.starts, self.suffixes, offsets, words, firsts, lasts)
+        return firsts, lasts
+
     def find(self, phrases: Phrases) -> SentenceSets:
         """Look phrases up.
 
@@ -354,8 +366,7 @@ class SentenceIndex:
                 occurs nowhere.
         """
         offsets, words = np.ascontiguousarray(phrases.offsets), np.ascontiguousarray(phrases.words)
-        firsts, lasts = np.empty((2, len(phrases)), np.int64)
-        _find(self.text, self.starts, self.suffixes, offsets, words, firsts, lasts)
+        firsts, lasts = self._suffixes_of(phrases)
         places = lasts - firsts
         frequent = (places >= self._frequent) & (phrases.lengths <= SORTED_WORDS)
         starts, counts = np.zeros((2, len(phrases)), np.int64)

@@ -1,0 +1,138 @@
+"""The page of a report about a table: modules, each with its verdict, on one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from moses_compat.files.paths import display_name
+from moses_compat.pages.cells import Table
+from moses_compat.pages.drawing import printable
+from moses_compat.pages.templates import page_template
+from moses_compat.table_report.entry_modules import (
+    count_module,
+    group_module,
+    length_module,
+    line_module,
+    memory_module,
+    sample_module,
+    size_module,
+)
+from moses_compat.table_report.input_modules import (
+    bitext_module,
+    compare_module,
+    coverage_module,
+    ini_module,
+    removed_rows,
+)
+from moses_compat.table_report.measuring import MeasuredReport, ReportRequest, draw_rows, lines_at, measure_report
+from moses_compat.table_report.modules import (
+    CHECK,
+    GOOD,
+    NOT_MEASURED,
+    PROBLEM,
+    SAMPLE,
+    SHOWN_ENTRIES,
+    Module,
+    ShownLines,
+)
+from moses_compat.table_report.similarity_modules import (
+    similarity_module,
+    suspicious_module,
+    suspicious_rows,
+    threshold_module,
+)
+from phrasetool.watch import SILENT, Watch
+
+# Verdict -> its mark, which needs no colour.
+MARKS = {GOOD: "✓", CHECK: "!", PROBLEM: "✗", NOT_MEASURED: "–"}
+# Verdict -> what a number of modules has: `3 to check`.
+_COUNTED = {GOOD: "good", CHECK: "to check", PROBLEM: "with a problem", NOT_MEASURED: "not measured"}
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """A finished report.
+
+    Attributes:
+        html: the page.
+        modules: its modules.
+        entries: entries of the table.
+    """
+
+    html: str
+    modules: tuple[Module, ...]
+    entries: int
+
+    @property
+    def summary(self) -> str:
+        """How many modules have each verdict."""
+        return summary_of(self.modules)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {"entries": self.entries, "modules": {module.name: module.as_dict() for module in self.modules}}
+
+
+def summary_of(modules: Sequence[Module]) -> str:
+    """How many modules have each verdict, worst first."""
+    counts = Counter(module.verdict for module in modules)
+    return ", ".join(
+        f"{counts[verdict]} {_COUNTED[verdict]}" for verdict in (PROBLEM, CHECK, GOOD, NOT_MEASURED) if counts[verdict]
+    )
+
+
+def report_table(request: ReportRequest, watch: Watch = SILENT) -> TableReport:
+    """Measure a table and write its report.  The same files and request give the same bytes.
+
+    Raises:
+        DataError: a file cannot be read or is of another kind, or texts have different numbers of lines.
+        ModelError: the model is none of phrase pairs.
+    """
+    measured = measure_report(request, watch)
+    sample = draw_rows(measured.entries.good, SAMPLE, request.seed).tolist()
+    examples = [suspicious_rows(measured)[:SHOWN_ENTRIES], removed_rows(measured)[:SHOWN_ENTRIES]]
+    rows = {*sample, *(row for part in examples for row in part.tolist())}
+    shown = ShownLines(lines_at(request.table, request.scan(watch), rows, watch))
+    modules = modules_of(measured, shown, sample)
+    return TableReport(_html(request, modules), modules, int(measured.entries.good.sum()))
+
+
+def modules_of(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int]) -> tuple[Module, ...]:
+    """The modules of a report, in the order of the page."""
+    return (
+        size_module(measured), line_module(measured), group_module(measured), count_module(measured),
+        length_module(measured), similarity_module(measured), threshold_module(measured),
+        suspicious_module(measured, shown), coverage_module(measured), ini_module(measured), bitext_module(measured),
+        compare_module(measured, shown), memory_module(measured, shown, sample), sample_module(measured, shown, sample),
+    )  # fmt: skip
+
+
+def _html(request: ReportRequest, modules: Sequence[Module]) -> str:
+    def drawings(module: Module) -> list[tuple[str, Markup, tuple[str, ...]]]:
+        return [
+            (drawing.caption, Markup(drawing.draw(f"{module.name}-{number}")), drawing.legend)
+            for number, drawing in enumerate(module.drawings)
+        ]
+
+    template = page_template("moses_compat.table_report", "table_report.html.j2")
+    inputs = [
+        ("table", request.table), ("model", request.model_folder), ("moses.ini", request.ini),
+        ("bitext", request.bitext), ("development set", request.development), ("compared with", request.small),
+        ("seed", str(request.seed)),
+    ]  # fmt: skip
+    shown = [
+        (name, printable(value if isinstance(value, str) else ", ".join(value))) for name, value in inputs if value
+    ]
+    return template.render(
+        title=f"Report on {printable(display_name(request.table))}", summary=summary_of(modules), modules=modules,
+        marks=MARKS, drawings=drawings, inputs=shown, is_sample=lambda table: _is_sample(table),
+    )  # fmt: skip
+
+
+def _is_sample(table: Table) -> bool:
+    return table.name == "sample-entries"
