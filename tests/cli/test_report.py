@@ -352,7 +352,7 @@ def test_auc_is_the_share_of_pairs_in_order():
         (b"", {"size": "problem", "lines": "problem", "sample": "not measured", "lengths": "not measured"}),
         (b"a ||| b ||| 0.5\n", {"size": "good", "lines": "good", "counts": "check"}),
         (b"a ||| b ||| 0.5\nnothing\na ||| c ||| x\n", {"size": "good", "lines": "problem"}),
-        (b"a ||| b ||| x\n", {"size": "problem", "lines": "problem"}),
+        (b"a ||| b ||| nan 1 1 1 ||| 0-0 ||| 1 1 1\n", {"size": "problem", "lines": "problem"}),
         (b"a ||| b ||| 0.5\na ||| b ||| 0.5\n", {"lines": "check"}),
         (b"a ||| b ||| 0.5 1\nb ||| c ||| 0.5 1\na ||| d ||| 0.5 1\n", {"lines": "check"}),
         (b"a ||| b ||| -1\n", {"lines": "problem"}),
