@@ -734,7 +734,7 @@ ROWS = {
         "--train": Fails("--train in/train.src in/one.trg", "lines"),
         "--dev": Fails("--dev in/dev.src in/one.trg", "lines"),
         "--test": Why("a run takes long", "tests/cli/test_improve.py"),
-        "--text": Why("a run takes long", "tests/cli/test_improve.py"),
+        "--oov-text": Why("a run takes long", "tests/cli/test_improve.py"),
         "--monolingual": Why("a run takes long", "tests/cli/test_improve.py"),
         "--without": Fails("--without tune", "columns have no effect before tuning"),
         "--size": Fails("--size 2% --without prune", "a size is given, but pruning is left out"),

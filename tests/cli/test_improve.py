@@ -134,7 +134,7 @@ def test_steps_are_left_out(demo_files, tmp_path):
     assert [line.split("  ")[0] for line in done.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
     assert not (tmp_path / "tuned" / "phrase-table.gz").exists()
     done = run_inside(
-        *arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5", "--text",
+        *arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5", "--oov-text",
                    demo_files / "demo" / "engine" / "test.zh")
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -153,7 +153,7 @@ def test_options_reach_the_commands(demo_files, tmp_path):
     text = write(tmp_path / "text", "选举 的\n".encode())
     given = arguments(demo_files, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
     place = given.index("--test")
-    options = ("--text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
+    options = ("--oov-text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
     done = run_inside(*given[:place], *given[place + 3 :], *options)
     assert done.code == 0, done.err
     assert "BLEU on the development set, which the weights were tuned on (102 sentences)" in done.out.decode()
@@ -172,7 +172,7 @@ def test_options_reach_the_commands(demo_files, tmp_path):
         (("--without", "prune", "--size", "0.1"), "a size is given, but pruning is left out"),
         (("--without", "augment,columns,tune,prune,rerank"), "all steps that change the translations are left out"),
         (("--without", "magic"), "'magic' is not one of forced-decoding, model,"),
-        (("--text", "-"), "none can be standard input"),
+        (("--oov-text", "-"), "none can be standard input"),
     ],
 )
 def test_refused_before_work(demo_files, tmp_path, options, message):

@@ -43,7 +43,7 @@ Example:
     dev_option("Development set: source and reference."),
     click.option("--test", "tests", nargs=2, multiple=True, metavar="SOURCE TARGET",
                  help="Test set to report BLEU on; repeatable.  [default: --dev]"),
-    click.option("--text", "texts", multiple=True, metavar="FILE",
+    click.option("--oov-text", "texts", multiple=True, metavar="FILE",
                  help="Source text whose unknown words get entries; repeatable.  [default: --dev and --test]"),
     click.option("--monolingual", multiple=True, metavar="FILE",
                  help="Source text, to find words with similar use; repeatable."),
