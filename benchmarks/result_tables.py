@@ -6,6 +6,8 @@
     <!-- value: NAME -->...<!-- end -->             a number or a word of VALUES, in the middle of a line
     <!-- value: PATH FORMAT -->...<!-- end -->      what stands at a path of kept_results.find, by a format of Python's
 
+README.md has no marks, which would distract who reads its source: it is written from docs/README.in.
+
 A page whose numbers are filled in may hold no decimal number outside of these marks, of code and of comments, so that
 none can go stale; `--check` changes nothing and says what would change, or is typed.
 """
@@ -26,6 +28,7 @@ from page_tables import (
     dirty,
     export,
     fault,
+    improve,
     ladder,
     model,
     pivot,
@@ -40,7 +43,7 @@ from page_tables.kept_results import find
 
 ROOT = Path(__file__).resolve().parent.parent
 _SUBJECTS = (
-    augment, bleu, check, cluster, column, dirty, export, fault, ladder, model, pivot, pruning, sentence, setting,
+    augment, bleu, check, cluster, column, dirty, export, fault, improve, ladder, model, pivot, pruning, sentence, setting,
     speed, syntax, translator,
 )  # fmt: skip
 TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
@@ -55,9 +58,13 @@ _NO_RESULT = re.compile(
 _FIGURE = re.compile(r"(?<![\w.])\d+\.\d+")
 
 
+# The README with marks.
+README = ROOT / "docs" / "README.in"
+
+
 def pages() -> list[Path]:
     """All pages that may hold results."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def value(name: str) -> str:
@@ -87,6 +94,11 @@ def filled(text: str) -> str:
     return _MARKED.sub(fill, text)
 
 
+def without_marks(text: str) -> str:
+    """A filled page for readers of its source."""
+    return _MARKED.sub(lambda match: match["text"].strip() if match["kind"] == "table" else match["text"], text)
+
+
 def typed(text: str) -> list[str]:
     """Decimal numbers of a page that no script fills in."""
     return _FIGURE.findall(_NO_RESULT.sub(" ", text))
@@ -100,7 +112,7 @@ def cut(text: str) -> bool:
 def faults(page: Path, text: str) -> list[str]:
     """What a person must mend in a page."""
     found = ["a value begins a line"] if cut(text) else []
-    if page.parent.name == "results" or page.name == "README.md":
+    if page.parent.name == "results" or page == README:
         found += [f"typed, not filled in: {number}" for number in typed(text)]
     return found
 
@@ -113,13 +125,17 @@ def main() -> None:
     for page in pages():
         text, name = page.read_text("utf-8"), page.relative_to(ROOT)
         wrong += [f"{name}: {fault}" for fault in faults(page, text)]
-        if filled(text) == text:
-            continue
-        if check:
-            wrong.append(f"{name}: stale; run `make documents`")
-        else:
-            page.write_text(filled(text), "utf-8")
-            print(f"{name} changed")
+        written = {page: filled(text)}
+        if page == README:
+            written[ROOT / "README.md"] = without_marks(filled(text))
+        for path, new in written.items():
+            if path.exists() and path.read_text("utf-8") == new:
+                continue
+            if check:
+                wrong.append(f"{path.relative_to(ROOT)}: stale; run `make documents`")
+            else:
+                path.write_text(new, "utf-8")
+                print(f"{path.relative_to(ROOT)} changed")
     if wrong:
         sys.exit("\n".join(wrong))
 
