@@ -27,10 +27,8 @@ from pruning_study import CONFIGS, PAIRS, WORK
 from study import DEFAULT_LOSS, DEV, Results
 from trial import DIMENSIONS, MODELS, SEEDS, Trial
 
-from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.pruned_tables import TableDecisions
-from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
-from moses_compat.experiments.tuned_tables import (
+from moses_compat.experiments.compared_tables import (
+    TableDecisions,
     TuningPlan,
     annotated,
     column_values,
@@ -38,6 +36,8 @@ from moses_compat.experiments.tuned_tables import (
     tuning_key,
     with_default_weights,
 )
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
 from phrasetool.phrases import Mask
 from phrasetool.pruning.measures import COUNTS, LOSSES, OCCURRENCES, USES, Measure, Measures
 from phrasetool.pruning.measures import FORCED as FORCED_PROBABILITIES

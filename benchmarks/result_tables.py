@@ -43,8 +43,8 @@ from page_tables.kept_results import find
 
 ROOT = Path(__file__).resolve().parent.parent
 _SUBJECTS = (
-    augment, bleu, check, cluster, column, dirty, export, fault, improve, ladder, model, pivot, pruning, sentence, setting,
-    speed, syntax, translator,
+    augment, bleu, check, cluster, column, dirty, export, fault, improve, ladder, model, pivot, pruning, sentence,
+    setting, speed, syntax, translator,
 )  # fmt: skip
 TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
 VALUES = {name: value for subject in _SUBJECTS for name, value in getattr(subject, "VALUES", {}).items()}

@@ -67,7 +67,18 @@ def main() -> None:
                 "peak_mb": round(peak / 2**20),
             }
         pairs = str(folder / "forced-pairs.gz")
-        forced = [COMMAND, "annotate", table, "--forced-pairs", pairs, *threads, "-o", str(annotated)]
+        forced = [
+            COMMAND,
+            "annotate",
+            table,
+            "--forced-pairs",
+            pairs,
+            "--smoothing",
+            "none",
+            *threads,
+            "-o",
+            str(annotated),
+        ]
         figures["forced pairs"] = timed(forced, table, options.rounds)
     report("smoothed_columns", figures)
 

@@ -19,7 +19,7 @@ from measuring import WORK, report
 from neural_columns import Materials, compared, keep_statistics
 from stored import StoredRun, StoredStudy
 
-from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.compared_tables import TableDecisions
 from moses_compat.experiments.settings import AFFORDABLE, PruningSystem
 from moses_compat.jobs.prune_ranking import measured_table
 from moses_compat.jobs.prune_request import PruneRequest

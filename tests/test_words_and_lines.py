@@ -39,7 +39,7 @@ READ_AS_TEXT = {
     "phrasetool.kernels.building": 1, "phrasetool.models.saved_model": 1, "phrasetool.text_encoders.folder_safety": 1,
     "phrasetool.text_encoders.vector_store": 1, "moses_compat.pages.templates": 1,
     "moses_compat.jobs.table_parts": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
-    "moses_compat.files.finished_work": 2, "moses_compat.experiments.run_store": 1,
+    "moses_compat.files.finished_work": 2, "moses_compat.experiments.build_commands": 1,
     "moses_compat.experiments.experiment": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.commands.demo": 5,
     "phrasetool_cli.process": 1,
 }  # fmt: skip

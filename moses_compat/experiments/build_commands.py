@@ -1,37 +1,121 @@
-"""phrasetool's own commands, each in a process of its own, done once: what an experiment lacks is made by them.
+"""What an experiment remembers: finished runs, and commands of phrasetool, each run once in a process of its own.
 
-A command is done when its outputs are there and were made by the same command from the same files.  `commands.json`
-remembers that, so an experiment that was killed goes on.
+A command is done when its outputs exist and were made by the same command from the same files.  `commands.json`
+remembers that, so an experiment that was killed continues.
 
 Why processes: a command aligns, trains or decodes with threads and memory of its own, which it gives back when it ends;
-two of them side by side share no interpreter lock; one that goes on too long can be ended and leaves nothing
-half-written; and what was run is what the report tells its readers to type.  Starting one costs 0.3 to 0.4 s.  Side by
-side pays: on the demo one command after another takes 24 % longer, in experiments that train 10 % (a model beside
-another model, or beside the forced decoding that counts uses).
+two of them side by side share no interpreter lock; one that does not end can be ended and leaves nothing half-written;
+and the report tells its readers to type what was run.  Starting one costs 0.3 to 0.4 s.  Side by side pays: on the demo
+one command after another takes 24 % longer, in experiments that train 10 % (a model next to another model, or next to
+the forced decoding that counts uses).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from moses_compat.experiments.run_store import digest_of, file_digest, read_record
+from moses_compat.engine.model import MosesModel
 from moses_compat.files.finished_work import forget_finished
 from moses_compat.files.streams import Output
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.training.run import CHECKPOINT
+
+_VERSION = "1"
 
 _LANES = 2
 # Has a command go on where a check finds that its input makes no sense; its outputs are the same without.
 FORCE = "--force"
+
+
+def file_digest(path: str) -> str:
+    """Hexadecimal digits of what a file holds.
+
+    Raises:
+        PhraseToolError: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()[:24]
+    except OSError as error:
+        raise PhraseToolError(f"{path}: cannot read: {reason(error)}") from error
+
+
+def digest_of(*parts: bytes | str) -> str:
+    """Hexadecimal digits that differ when a part differs."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(data) + data)
+    return digest.hexdigest()[:20]
+
+
+def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
+    """Digits that differ when anything differs that translations depend on, besides the entries and the weights."""
+    features = model.features
+    return digest_of(
+        _VERSION,
+        *(file_digest(path) for path in model.paths),
+        repr((features.sizes, features.reordering, features.unknown_weight)),
+        repr(model.search),
+        # Of one table, what was kept before there could be several is found again.
+        *([repr((model.decoding, model.place))] if len(features.tables) > 1 else []),
+        *(part for name, text in texts.items() for part in (name, text)),
+    )
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """What a JSON file holds; nothing if it is not there, or damaged."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+class RunStore:
+    """Finished runs, a JSON file each, which is there whole or not at all.
+
+    Args:
+        folder: is made if it is not there.
+
+    Raises:
+        PhraseToolError: the folder cannot be made.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
+
+    def unfinished(self, key: str) -> str:
+        """Beside which a run keeps what it has finished, see `FinishedWork`."""
+        return os.path.join(self.folder, key)
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self.folder, f"{key}.json")
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """What a run found; None if it was not finished, or its file is damaged."""
+        record = read_record(self._path(key))
+        return record if "translations" in record else None
+
+    def write(self, key: str, record: Mapping[str, Any]) -> None:
+        """Keep what a run found."""
+        with Output(self._path(key)) as out:
+            out.write_text(json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
 
 @dataclass(frozen=True)

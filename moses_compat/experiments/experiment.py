@@ -17,14 +17,20 @@ from moses_compat.corpora.training_pairs import read_training_pairs
 from moses_compat.engine.model import MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner, commands_of, shown_path
+from moses_compat.experiments.compared_tables import pruned_table_frames, tuned_table_frame
 from moses_compat.experiments.ladder import check_translators, ladder_frames
 from moses_compat.experiments.phrase_frames import choose_phrases, map_frame, neighbour_frame
-from moses_compat.experiments.pruned_tables import pruned_table_frames
 from moses_compat.experiments.report.pages import write_report
 from moses_compat.experiments.settings import DEV, ExperimentConfig, FinishedModel, TextPair
-from moses_compat.experiments.text_sets import overlaps, read_experiment_texts, write_pair
-from moses_compat.experiments.tuned_tables import tuned_table_frame
-from moses_compat.experiments.workbench import Cluster, Session, look_at_development_set, open_workbench
+from moses_compat.experiments.workbench import (
+    Cluster,
+    Session,
+    look_at_development_set,
+    open_workbench,
+    overlaps,
+    read_experiment_texts,
+    write_pair,
+)
 from moses_compat.files.streams import Input, Output
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import both_directions, dimension_of_model, model_source

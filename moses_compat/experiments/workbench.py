@@ -1,33 +1,106 @@
-"""What all parts of an experiment share: its texts, a decoder, the measures of its table, what was done before."""
+"""What all parts of an experiment share: its texts, a decoder, the measures of its table, and finished work."""
 
 from __future__ import annotations
 
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from moses_compat.corpora.bitexts import check_line_counts, shared_pairs
 from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.engine.laboratory import Laboratory
-from moses_compat.engine.model import MosesModel
+from moses_compat.engine.model import Laboratory, MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.build_commands import BuildStore, Phases, commands_of
-from moses_compat.experiments.run_store import RunStore, decoder_identity
-from moses_compat.experiments.settings import DEV, ExperimentConfig
-from moses_compat.experiments.text_sets import ExperimentTexts
+from moses_compat.experiments.build_commands import BuildStore, Phases, RunStore, commands_of, decoder_identity
+from moses_compat.experiments.settings import DEV, ExperimentConfig, TextPair
+from moses_compat.files.streams import Input, Output
 from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
+from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.pipeline import Runner
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import TranslationTable
 from phrasetool.watch import Watch
+
+
+@dataclass(frozen=True)
+class ExperimentTexts:
+    """The development set, as `dev`, and the test sets, by name.
+
+    Attributes:
+        sources: a tokenised sentence a line.
+        targets: their translations by a person.
+    """
+
+    sources: Mapping[str, bytes]
+    targets: Mapping[str, bytes]
+
+    @property
+    def references(self) -> dict[str, list[str]]:
+        """The translations as lines."""
+        return {name: text_lines(text) for name, text in self.targets.items()}
+
+    @property
+    def sentences(self) -> int:
+        """Of all texts together."""
+        return sum(text.count(b"\n") for text in self.sources.values())
+
+
+def read_experiment_texts(config: ExperimentConfig) -> ExperimentTexts:
+    """Read the texts, or as much of them as the configuration wants.
+
+    Raises:
+        DataError: a file is empty or damaged, or the sides of a text differ in length.
+    """
+    pairs = {DEV: config.dev, **config.tests}
+    read = {name: _pair(pair, config.sentences) for name, pair in pairs.items()}
+    return ExperimentTexts(
+        {name: source for name, (source, _) in read.items()}, {name: target for name, (_, target) in read.items()}
+    )
+
+
+def _pair(pair: TextPair, limit: int | None) -> tuple[bytes, bytes]:
+    sides = [_read(path) for path in (pair.source, pair.target)]
+    lines = [text.split(b"\n")[:-1] for text in sides]
+    if not lines[0]:
+        raise DataError(pair.source, "the file has no lines")
+    check_line_counts(pair.source, len(lines[0]), pair.target, len(lines[1]))
+    first, second = (b"\n".join(side[:limit]) + b"\n" for side in lines)
+    return first, second
+
+
+def _read(path: str) -> bytes:
+    with Input(path) as stream:
+        text = stream.read_all()
+    return text if not text or text.endswith(b"\n") else text + b"\n"
+
+
+def text_lines(text: bytes) -> list[str]:
+    """The lines of a text, each of which ends with a line feed."""
+    return text.decode(errors="replace").split("\n")[:-1]
+
+
+def write_pair(texts: ExperimentTexts, names: Sequence[str], files: TextPair) -> None:
+    """Write texts, one behind the other, to two files."""
+    for path, side in ((files.source, texts.sources), (files.target, texts.targets)):
+        with Output(path) as out:
+            out.write_text(b"".join(side[name] for name in names))
+
+
+def overlaps(bitext: TextPair, texts: ExperimentTexts) -> dict[str, tuple[int, int]]:
+    """Which texts share sentence pairs with the training set: by name, how many do, and of how many.
+
+    Texts that share none are left out; see `shared_pairs`.
+    """
+    sides = {name: (texts.sources[name], texts.targets[name]) for name in texts.sources}
+    return shared_pairs((bitext.source, bitext.target), sides)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, require_tr
 from moses_compat.measures.entry_reader import EntryReader, ReadBlock
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.model_sources import columns_of_model, model_sources, sources_of_model
-from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.pair_counts import PairUses, SmoothedProbabilities, check_whole, count_table
 from moses_compat.measures.similarities import (
     EncoderRequest,
     LikelihoodRequest,
@@ -40,7 +40,6 @@ from moses_compat.measures.similarities import (
     finishing,
     parts_beside,
 )
-from moses_compat.measures.smoothed import SmoothedProbabilities, check_whole, count_table
 from moses_compat.measures.windowed_scores import WindowedScores
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
 from moses_compat.tables.opening import check_plausible

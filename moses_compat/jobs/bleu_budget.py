@@ -12,8 +12,7 @@ import numpy as np
 from moses_compat.corpora.bitexts import shared_pairs
 from moses_compat.corpora.texts import read_sentences, surface_words
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.engine.laboratory import Laboratory
-from moses_compat.engine.model import MosesModel, check_sides
+from moses_compat.engine.model import Laboratory, MosesModel, check_sides
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_ranking import Chosen

@@ -518,6 +518,8 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         report.source_units, report.target_units = known
         report.entries, report.sources = collected.entries, len(collected.store)
         report.counts, report.unreadable = collected.counts, collected.unreadable
+        limits = "candidate is probable enough (--min-probability)"
+        scan.refuse_empty(source.name, report.entries, report.candidates, limits)
         if meter:
             report.coverage = meter.coverage(collected.knows)
             meter.check(report.coverage, collected.knows, scan)

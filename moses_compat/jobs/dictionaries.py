@@ -329,6 +329,8 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
             if is_term(pair.source.split(" "), stops[0]) and is_term(pair.target.split(" "), stops[1])
         ]  # fmt: skip
         lexicon = best_terms(terms, request.most)
+        limits = "pair of terms is frequent and probable enough (--min-pair-count, --min-probability)"
+        scan.refuse_empty(source.name, entries, len(lexicon), limits)
         written = spread(lexicon, request.sample) if request.sample else lexicon
         write_terms(output, written, request.form, request.languages)
         right = rightness(lexicon, request.evaluate) if request.evaluate else None
@@ -448,6 +450,8 @@ def export_dictionaries(request: DictionaryRequest, watch: Watch = SILENT) -> Di
                 report.reverse_pairs += _write_dictionary(
                     reverse, pairs, lambda pair: (pair.source, pair.target, pair.inverse), request.least
                 )
+        limits = "pair of single words is probable enough (--min-probability)"
+        scan.refuse_empty(source.name, report.entries, report.pairs, limits)
     return report
 
 

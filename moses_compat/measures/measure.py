@@ -16,10 +16,9 @@ from moses_compat.lines.counts import OF_PAIR, CountUse
 from moses_compat.lines.hashes import hash_words
 from moses_compat.lines.numbers import DIRECT_COLUMN, INVERSE_COLUMN, log_scores, require_trained_scores
 from moses_compat.measures.entry_reader import EntryReader, Item, ReadBlock
+from moses_compat.measures.pair_counts import PairUses, SmoothedProbabilities, count_table
 from moses_compat.measures.pair_test import CorpusCheck, PairTest, Tested, read_indexes
-from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import SimilaritySource
-from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.source_order import SourceLook, SourceOrder, follow_blocks
 from phrasetool.errors import DataError

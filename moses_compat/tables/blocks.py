@@ -252,6 +252,18 @@ class TableScan:
         """Raise what a check of the table found, or with `force` warn of it."""
         raise_or_warn(error, self.force, self.warn)
 
+    def refuse_empty(self, name: str, entries: int, written: int, wanted: str) -> None:
+        """Refuse to write a file without content, which nobody would notice, unless forced.
+
+        Args:
+            name: of the table.
+            entries: of the table; an empty table was accepted before.
+            written: how much the file holds.
+            wanted: what it was to hold, with the options that decide.
+        """
+        if entries and not written:
+            self.refuse(DataError(name, f"no {wanted}, so the output would be empty", remedy="go on"))
+
     def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
         """bool, shape (N,): all good lines, and the faulty ones if they are kept.
 

@@ -38,6 +38,7 @@ def test_nothing_mined(files):
     assert done.code == 0, done.err
     assert done.out.decode().splitlines()[-1].split()[2:] == ["0.0000", "0", "0.00", "0.00", "0.00"]
     assert (files / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert "warning: mined.tsv holds no pairs" in done.err
 
 
 @pytest.mark.parametrize(

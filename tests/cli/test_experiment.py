@@ -7,7 +7,7 @@ import shlex
 import pandas as pd
 import pytest
 
-from moses_compat.engine.laboratory import Laboratory
+from moses_compat.engine.model import Laboratory
 from phrasetool.phrase_encoder.kinds import Rae
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary

@@ -37,6 +37,28 @@ def test_a_map(files, options):
     ]
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--to", "bicleaner", "--min-probability", 1), "no pair of single words is probable enough"),
+        (("--to", "lexicon", "--min-pair-count", 10**6), "no pair of terms is frequent and probable enough"),
+        (("--to", "vmap", "--min-probability", 1), "no candidate is probable enough"),
+    ],
+)
+def test_an_empty_output_is_refused(files, options, reason):
+    table = "".join(f"w{i} ||| v{j} ||| .4 .4 .4 .4 ||| 0-0 ||| 5 5 2\n" for i in range(3) for j in range(2))
+    write(files / "poor", table.encode())
+    failed = run_inside("export", "poor", *options, "-o", "out.gz")
+    assert failed.code == 1
+    assert failed.message.startswith(f"phrasetool: poor: {reason}")
+    assert failed.message.endswith("so the output would be empty; --force continues anyway")
+    assert not (files / "out.gz").exists()
+    forced = run_inside("export", "poor", *options, "-o", "out.gz", "--force")
+    assert forced.code == 0
+    assert f"warning: poor: {reason}" in forced.err
+    assert (files / "out.gz").exists()
+
+
 def test_streams(files):
     done = run_inside("export", "-", "--to", "vmap", "-q", stdin=TABLE.encode())
     assert done.code == 0, done.err

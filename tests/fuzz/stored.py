@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_compat.experiments.run_store import RunStore
+from moses_compat.experiments.build_commands import RunStore
 from moses_compat.files.finished_work import FinishedWork, digest_of_bytes
 from moses_compat.files.streams import Input, Output
 from moses_compat.measures.saved_scores import SavedScores, ScoreWriter

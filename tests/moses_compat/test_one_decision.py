@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_compat.experiments.pruned_tables import TableDecisions
+from moses_compat.experiments.compared_tables import TableDecisions
 from moses_compat.experiments.settings import PruningSystem
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.prune import prune, prune_decided, prune_table

@@ -45,9 +45,11 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None, qu
     Choose a threshold on other texts than those you report.  Accuracy@1 is the share of gold sources whose best target
     in MINED is right; to ask for it, mine with --retrieval forward and without a threshold.
     """
+    from moses_compat.files.paths import display_name
     from moses_compat.files.streams import Output
     from moses_compat.jobs.mine import read_gold, read_mined
     from phrasetool.bitext.mining_quality import evaluate_mining
+    from phrasetool_cli.progress import TerminalWatch
 
     if mined == gold == "-":
         raise click.UsageError("only one file can be standard input")
@@ -57,6 +59,8 @@ def command(mined: str, gold: str, figure: str | None, json_file: str | None, qu
     check_outputs([mined, gold], [figure])
     document = json_document(json_file, [mined, gold], [figure])
     pairs = read_mined(mined)
+    if not len(pairs.scores):
+        TerminalWatch(quiet).warn(f"{display_name(mined)} holds no pairs: nothing was mined")
     quality = evaluate_mining(pairs.scores, pairs.pairs, read_gold(gold))
     if figure is not None:
         from moses_compat.experiments.report.figures import mining_figure

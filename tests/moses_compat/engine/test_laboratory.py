@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_compat.engine.laboratory import Laboratory
-from moses_compat.engine.model import MosesModel
+from moses_compat.engine.model import Laboratory, MosesModel
 from tests.small_experiment import table_lines, write_experiment
 
 

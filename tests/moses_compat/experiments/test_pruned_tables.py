@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_compat.engine.laboratory import Laboratory
-from moses_compat.engine.model import MosesModel
+from moses_compat.engine.model import Laboratory, MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.pruned_tables import (
+from moses_compat.experiments.build_commands import RunStore, decoder_identity
+from moses_compat.experiments.compared_tables import (
+    TuningPlan,
     decode_run,
     plan_runs,
     prune_command,
     pruned_table_frames,
     read_entries,
+    tuning_key,
+    with_default_weights,
 )
-from moses_compat.experiments.run_store import RunStore, decoder_identity
+from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.settings import PruningGrid, PruningSystem, labels_of
-from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.tuned_tables import TuningPlan, tuning_key, with_default_weights
-from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.experiments.workbench import Session, open_workbench, read_experiment_texts
 from moses_compat.files.streams import Input
 from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_table

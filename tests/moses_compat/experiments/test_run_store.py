@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from moses_compat.experiments.run_store import RunStore, digest_of, file_digest
+from moses_compat.experiments.build_commands import RunStore, digest_of, file_digest
 from phrasetool.errors import PhraseToolError
 
 RECORD = {"translations": {"dev": ['"ü\ufffd', "日本 \u2028", ""]}}

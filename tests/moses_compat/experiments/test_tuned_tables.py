@@ -5,14 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from moses_compat.engine.laboratory import Laboratory
-from moses_compat.engine.model import MosesModel
+from moses_compat.engine.model import Laboratory, MosesModel
 from moses_compat.experiments.build import BuildPlan
-from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.run_store import RunStore
-from moses_compat.experiments.settings import AnnotationSettings
-from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.tuned_tables import (
+from moses_compat.experiments.build_commands import RunStore
+from moses_compat.experiments.compared_tables import (
     TuningPlan,
     annotated,
     column_values,
@@ -22,10 +18,12 @@ from moses_compat.experiments.tuned_tables import (
     tuning_key,
     with_default_weights,
 )
-from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.experiments.config import read_experiment_config
+from moses_compat.experiments.settings import AnnotationSettings
+from moses_compat.experiments.workbench import Session, open_workbench, read_experiment_texts
 from moses_compat.files.streams import Input
 from moses_compat.measures.measure import MeasureRequest, measure_table
-from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.pair_counts import PairUses
 from moses_compat.measures.similarities import ModelSimilarities
 from phrasetool.errors import PhraseToolError
 from phrasetool.pruning.measures import SIMILARITIES
@@ -138,7 +136,17 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
     lines = [line.split(b" ||| ") for line in table_lines()[::4]]
     pairs = str(write(folder / "pairs.gz", b"".join(b"%s ||| %s ||| %d\n" % (*line[:2], i % 4)
                                                     for i, line in enumerate(lines))))  # fmt: skip
-    done = run_inside("annotate", folder / "table.gz", "--forced-pairs", pairs, "-o", folder / "forced.gz", "-q")
+    done = run_inside(
+        "annotate",
+        folder / "table.gz",
+        "--forced-pairs",
+        pairs,
+        "--smoothing",
+        "none",
+        "-o",
+        folder / "forced.gz",
+        "-q",
+    )
     assert done.code == 0, done.err
     done = run_inside("moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini")
     assert done.code == 0

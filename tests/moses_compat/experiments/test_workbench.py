@@ -8,8 +8,7 @@ import pytest
 from moses_compat.experiments import workbench
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.config import read_experiment_config
-from moses_compat.experiments.text_sets import read_experiment_texts
-from moses_compat.experiments.workbench import Session, open_workbench
+from moses_compat.experiments.workbench import Session, open_workbench, read_experiment_texts
 from phrasetool.pruning.measures import LOSSES, SIGNIFICANCE, SIMILARITIES
 from phrasetool.watch import SILENT
 from tests.moses_compat.experiments.watching import Told

@@ -9,7 +9,7 @@ from moses_compat.files.streams import Input, Output
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, annotate, annotate_table, ini_beside
 from moses_compat.measures.model_fit import FitCheck
-from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures.pair_counts import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, ModelSimilarities
 from moses_compat.tables.blocks import TableScan
 from phrasetool.errors import DataError

@@ -17,10 +17,9 @@ from moses_compat.jobs.prune_ranking import sizes_by_threshold
 from moses_compat.jobs.prune_request import PruneRequest
 from moses_compat.lines.counts import LARGEST_COUNT, CountUse
 from moses_compat.measures.measure import ComposedEntries, FieldPlaces, MeasureRequest, measure_table
+from moses_compat.measures.pair_counts import PairUses, SmoothedProbabilities, count_table
 from moses_compat.measures.pair_test import CorpusCheck, CorpusMismatchError
-from moses_compat.measures.pair_uses import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, FileSimilarities, ModelSimilarities
-from moses_compat.measures.smoothed import SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.lines.fields import line_offsets_of
-from moses_compat.measures import pair_uses as pair_counts
-from moses_compat.measures.pair_uses import PairUses
+from moses_compat.measures import pair_counts
+from moses_compat.measures.pair_counts import PairUses
 from phrasetool.errors import DataError
 from tests import naive
 from tests.commands import write

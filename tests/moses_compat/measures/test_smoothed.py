@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input
-from moses_compat.measures.smoothed import SMOOTHINGS, SmoothedProbabilities, count_table
+from moses_compat.measures.pair_counts import SMOOTHINGS, SmoothedProbabilities, count_table
 from moses_compat.tables.blocks import TableScan, raw_blocks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError
