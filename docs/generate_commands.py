@@ -65,7 +65,6 @@ MEANINGS = {
     "--table": "Phrase table to use.", "--table-limit": "Entries per source phrase; 0: all.",
     "--tagger": "Folder of a part-of-speech tagger.", "--target-text": "Target text to train word vectors on.",
     "--target-vectors": "File of target word vectors.", "--threads": "Worker threads.",
-    "--text": "Source text whose unknown words get entries; repeatable.",
     "--threshold": "Score below which entries or pairs are removed.", "--to": "Target format.",
     "--units": "Size of a hidden state.", "--vocabulary-size": "Maximum size of the vocabulary.",
     "--word-units": "Size of a word vector.",
