@@ -208,19 +208,20 @@ class _Plan:
         changes = {step: make for step, make in changes.items() if request.does(step)}
         # Only the last lists are reranked.
         self._system(_GIVEN, 0, listed=not changes and not request.does("tune"))
+        # What prepares the steps counts for the first of them.
+        first = len(self.main)
         if request.does("forced-decoding") and any(map(request.does, ("model", "columns", "prune"))):
             self._force_decode()
         if request.does("model") and request.does("prune"):
             self._train()
         for number, (step, make) in enumerate(changes.items(), 1):
-            before = len(self.main)
             make()
             self._tune(step, is_last=number == len(changes))
-            self._system(_ROWS[step], before, listed=number == len(changes))
+            self._system(_ROWS[step], first, listed=number == len(changes))
+            first = len(self.main)
         if not changes and request.does("tune"):
-            before = len(self.main)
             self._tune("given", is_last=True)
-            self._system("tuned", before, listed=True)
+            self._system("tuned", first, listed=True)
         if request.does("rerank"):
             self._rerank()
 
