@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,7 +41,8 @@ UNEQUAL = 3
 SINGLETONS = 0.5
 # Bytes of memory above which a form of the table is worth a look.
 MUCH_MEMORY = 1 << 33
-_RATIO_EDGES = tuple(math.log2(ratio) for ratio in (1 / 16, 1 / 8, 1 / 5, 1 / 3, 1 / 2, 0.999, 1.001, 2, 3, 5, 8, 16))
+# Ratios of the longer to the shorter side, each with a bar to the left and to the right.
+RATIOS = (1, 2, 3, 5, 8)
 
 Numbers = npt.NDArray[Any]
 
@@ -143,15 +143,15 @@ def count_module(measured: MeasuredReport) -> Module:
             "with Moses' `score`, which writes them, if you need these methods."
         )
         return Module(name, title, CHECK, advice, facts)
-    edges = [*range(1, 11), 100, 1000]
+    edges = [*range(1, 9), 10, 100, 1000]
     values = np.bincount(np.searchsorted(edges, known - 1e-9), minlength=len(edges) + 1).tolist()
-    labels = [*map(str, range(1, 11)), "≤100", "≤1k", "more"]
+    labels = [*map(str, range(1, 9)), "–10", "–100", "–1k", "more"]
     series = [Series("entries", values)]
     drawing = Drawing("Entries by their joint count (logarithmic)", lambda key: draw_bars(
         key, "entries by their joint count", labels, series, "joint count", logarithmic=True))  # fmt: skip
     explanation = (
-        "In a table that nobody has pruned, the joint counts of the entries of a source add up to c(s). They add up to "
-        "less where entries were removed, or where the sources of long phrases were cut."
+        "In a table as Moses writes it, the joint counts of the entries of a source add up to c(s); they add up to "
+        "less where entries were removed."
     )
     share = ones / len(known)
     if bad and bad.lines:
@@ -172,25 +172,24 @@ def count_module(measured: MeasuredReport) -> Module:
 def length_module(measured: MeasuredReport) -> Module:
     """Lengths of phrases and their ratio."""
     name, title = "lengths", "Phrase lengths"
-    entries = measured.entries
-    good = entries.good
-    sources = np.repeat(measured.sources.words, measured.sources.lines)[good].astype(np.int64)
-    targets = entries.target_words[good].astype(np.int64)
-    if not len(sources):
+    lengths = _length_pairs(measured)
+    total = int(lengths.sum())
+    if not total:
         return Module(name, title, NOT_MEASURED, "not measured: needs a table with entries")
-    longer, shorter = np.maximum(sources, targets), np.minimum(sources, targets)
-    unequal = int((longer > UNEQUAL * shorter).sum())
-    worded = (sources > 0) & (targets > 0)
-    ratios = np.log2(targets[worded] / sources[worded])
+    by_source, by_target = lengths.sum(axis=1), lengths.sum(axis=0)
+    words = np.arange(len(lengths))
+    longer, shorter = np.maximum.outer(words, words), np.minimum.outer(words, words)
+    unequal = int(lengths[longer > UNEQUAL * shorter].sum())
     facts = (
-        Fact.number("mean words of a source", float(sources.mean())),
-        Fact.number("mean words of a target", float(targets.mean())),
-        Fact.count("longest source", sources.max()), Fact.count("longest target", targets.max()),
-        Fact.share("entries with a one-word source", int((sources == 1).sum()), len(sources)),
-        Fact.count("entries with an empty target", int((targets == 0).sum())),
-        Fact.share(f"entries whose sides differ by more than {UNEQUAL} to 1", unequal, len(sources)),
-    )  # fmt: skip
-    share = unequal / len(sources)
+        Fact.number("mean words of a source", float(by_source @ words) / total),
+        Fact.number("mean words of a target", float(by_target @ words) / total),
+        Fact.count("longest source", np.flatnonzero(by_source)[-1]),
+        Fact.count("longest target", np.flatnonzero(by_target)[-1]),
+        Fact.share("entries with a one-word source", int(by_source[1]), total),
+        Fact.count("entries with an empty target", by_target[0]),
+        Fact.share(f"entries whose sides differ by more than {UNEQUAL} to 1", unequal, total),
+    )
+    share = unequal / total
     verdict = verdict_above(share, UNEQUAL_LENGTHS)
     if verdict == GOOD:
         advice = f"Only {percent_text(share)} of the entries have sides of very different length; nothing to do."
@@ -200,20 +199,30 @@ def length_module(measured: MeasuredReport) -> Module:
             "the word alignment and the sentence pairs (`phrasetool filter-bitext`)."
         )
     labels = [*map(str, range(LENGTHS + 1)), "more"]
-
-    def by_length(lengths: Int64Array) -> list[int]:
-        return [*map(int, np.bincount(np.minimum(lengths, LENGTHS + 1), minlength=LENGTHS + 2))]
-
-    sides = [Series("sources", by_length(sources)), Series("targets", by_length(targets))]
-    shares = np.histogram(np.clip(ratios, _RATIO_EDGES[0], _RATIO_EDGES[-1]), _RATIO_EDGES)[0].tolist()
+    sides = [
+        Series(side, [*counts[: LENGTHS + 1].tolist(), int(counts[LENGTHS + 1 :].sum())])
+        for side, counts in (("sources", by_source), ("targets", by_target))
+    ]
+    # Down to 1:2, 1:3 and so on to the left, and up to 2:1, 3:1 to the right.
+    step = np.searchsorted(RATIOS, longer[1:, 1:] / shorter[1:, 1:])
+    place = np.where(words[1:, None] > words[None, 1:], len(RATIOS) - step, len(RATIOS) + step)
+    shares = np.bincount(place.ravel(), lengths[1:, 1:].ravel(), minlength=2 * len(RATIOS) + 1).astype(np.int64)
     names = ["<1:8", "1:8", "1:5", "1:3", "1:2", "1:1", "2:1", "3:1", "5:1", "8:1", ">8:1"]
+    ratios = [Series("entries", shares.tolist())]
     drawings = (
         Drawing("Entries by the words of each side", lambda key: draw_bars(
             key, "entries by the words of source and target", labels, sides, "words"), ("source", "target")),
         Drawing("Entries by the ratio of target to source words (logarithmic)", lambda key: draw_bars(
-            key, "entries by length ratio", names, [Series("entries", shares)], "target : source", logarithmic=True)),
+            key, "entries by length ratio", names, ratios, "target : source", logarithmic=True)),
     )  # fmt: skip
     return Module(name, title, verdict, advice, facts, drawings)
+
+
+def _length_pairs(measured: MeasuredReport) -> Int64Array:
+    """Entries by the words of source and target, at most 255 each; int64, shape (256, 256)."""
+    words = np.repeat(measured.sources.words, measured.sources.lines)[measured.entries.good].astype(np.uint16)
+    both = (words << np.uint16(8)) | measured.entries.target_words[measured.entries.good]
+    return np.bincount(both, minlength=1 << 16).reshape(256, 256)
 
 
 def line_module(measured: MeasuredReport) -> Module:
@@ -328,6 +337,7 @@ def memory_module(measured: MeasuredReport, shown: ShownLines, sample: Sequence[
         for form, size, origin in forms
     ]  # fmt: skip
     columns = (Column("form", "", False), Column("bytes"), Column("how the number is known", "", False))
+    table = Table("forms", "Bytes", columns, tuple(rows))
     facts = tuple(Fact.count(form, size) for form, size, _ in forms if size is not None)
     large = max(size for _, size, _ in forms if size is not None)
     verdict = CHECK if large > 1 << 33 else GOOD
@@ -337,7 +347,7 @@ def memory_module(measured: MeasuredReport, shown: ShownLines, sample: Sequence[
         advice = (
             "A form of the table takes more than 8 GiB: binarise it (`phrasetool binarize --to probing`) or prune it."
         )
-    return Module(name, title, verdict, advice, facts, tables=(Table("forms", "Forms", columns, tuple(rows)),))
+    return Module(name, title, verdict, advice, facts, tables=(table,), facts_shown=False)
 
 
 def _has_alignment(shown: ShownLines, row: int) -> bool:

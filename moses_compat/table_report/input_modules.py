@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from moses_compat.files.paths import same_file
 from moses_compat.ini.tables import BINARY
 from moses_compat.pages.cells import Column, Row, Table, number_cell
 from moses_compat.pages.charts import Series, draw_bars, draw_histogram
@@ -31,6 +32,7 @@ from moses_compat.table_report.modules import (
     verdict_above,
 )
 from phrasetool.phrases import FloatArray, Int64Array, Mask
+from phrasetool.pruning.protection import DEFAULT_COUNT
 
 # Shares above which the verdict is `check` and `problem`; see `verdict_above`.
 UNCOVERED = (0.02, 0.1)
@@ -100,8 +102,10 @@ def ini_module(measured: MeasuredReport) -> Module:
     features = int(text) if text.isascii() and text.isdecimal() else None
     weights = ini.weights.get(feature.name)
     path = feature.arguments.get("path", "")
+    own = bool(path) and same_file(ini.resolve(path), measured.request.table)
     facts = (
         Fact("feature", feature.name, f"{feature.name} ({feature.kind})"), Fact("path", path, path or "–"),
+        Fact("the path is the table", own, "yes" if own else "no"),
         Fact("num-features", features, text), Fact.count("scores of the table", scores),
         Fact("weights", weights, " ".join(f"{value:g}" for value in weights) if weights else "none"),
     )  # fmt: skip
@@ -125,7 +129,8 @@ def ini_module(measured: MeasuredReport) -> Module:
         columns = ", ".join(map(str, zero))
         verdict, advice = CHECK, f"The weight of score {columns} is 0, so Moses ignores it: tune the ini."
     else:
-        verdict, advice = GOOD, f"The table fits {feature.name}: {scores} scores and {scores} weights; nothing to do."
+        rest = "nothing to do" if own else "let the ini name it with `phrasetool moses-ini`"
+        verdict, advice = GOOD, f"The table fits {feature.name}: {scores} scores and {scores} weights; {rest}."
     return Module(name, title, verdict, advice, facts)
 
 
@@ -189,12 +194,14 @@ def compare_module(measured: MeasuredReport, shown: ShownLines) -> Module:
     lost = share_of(float(joint[removed].sum()), float(joint.sum()))
     words = np.repeat(sources.words, sources.lines)
     one_word, whole = _lost_sources(measured, removed)
+    frequent = int((entries.frequent & removed).sum())
     facts = (
         Fact.count("entries of the smaller table", int((good & entries.kept).sum())),
         Fact.count("removed entries", int(removed.sum())),
         Fact.share("removed share of the entries", int(removed.sum()), int(good.sum())),
         Fact.share("removed share of the occurrences", lost, 1 if joint.any() else 0),
         Fact.count("sources without an entry now", whole), Fact.count("of these, single words", one_word),
+        Fact.count(f"removed mutual translations seen more than {DEFAULT_COUNT} times", frequent),
         Fact.count("pairs of the smaller table that the table lacks", small.others),
     )  # fmt: skip
     if small.others:
@@ -206,6 +213,11 @@ def compare_module(measured: MeasuredReport, shown: ShownLines) -> Module:
         verdict, advice = PROBLEM, (
             f"{one_word:,} single words have lost all their entries and are unknown to the decoder: prune with "
             "`--protect words`."
+        )  # fmt: skip
+    elif frequent:
+        verdict, advice = CHECK, (
+            f"{frequent:,} mutual translations seen more than {DEFAULT_COUNT} times were removed: prune with "
+            f"`--protect-frequent {DEFAULT_COUNT}`, or compare BLEU with `phrasetool evaluate`."
         )  # fmt: skip
     elif lost > LOST_OCCURRENCES:
         verdict, advice = CHECK, (

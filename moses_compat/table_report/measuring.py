@@ -1,8 +1,8 @@
 """Measurement of a table for its report, without its lines.
 
 The table is read three times: for the one inspection that `inspect` and `binarize` use; for numbers of every entry; and
-for the lines of the entries that are shown.  Of an entry 14 bytes are held, 9 more with a model, one with a smaller
-table and one with a bitext, and of a source 14; while they are put together, twice that.
+for the lines of the entries that are shown.  Of an entry 14 bytes are held, 8 more with a model, 2 with a smaller table
+and one with a bitext, and of a source 14; while they are put together and counted, up to 40 bytes an entry besides.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from phrasetool.pipeline import run
 from phrasetool.pruning.composition import HashArray
 from phrasetool.pruning.decision import rank
 from phrasetool.pruning.methods import parse_method
-from phrasetool.pruning.protection import DEFAULT_COUNT, KeepBest
+from phrasetool.pruning.protection import DEFAULT_COUNT, KeepBest, frequent_translations
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.watch import SILENT, Watch
 
@@ -110,6 +110,7 @@ class EntryNumbers:
         worth: float32, shape (N,), the better similarity, infinite where the model has no score; empty without a model.
         strength: float32, shape (N,), the largest threshold that the entry survives, infinite if any.
         kept: bool, shape (N,): the smaller table has the entry; empty without one.
+        frequent: bool, shape (N,): mutual translations seen often (see `frequent_rows`); empty without a smaller table.
         found: uint8, shape (N,), what the bitext has; empty without one.
     """
 
@@ -120,6 +121,7 @@ class EntryNumbers:
     worth: FloatArray
     strength: FloatArray
     kept: Mask
+    frequent: Mask
     found: npt.NDArray[np.uint8]
 
 
@@ -231,6 +233,7 @@ class _Part(NamedTuple):
     worth: FloatArray
     strength: FloatArray
     kept: Mask
+    frequent: Mask
     found: npt.NDArray[np.uint8]
     lines: npt.NDArray[np.int32]
     words: npt.NDArray[np.uint8]
@@ -243,12 +246,12 @@ class _Part(NamedTuple):
     position: int
 
 
-_ENTRY_FIELDS = ("good", "target_words", "joint", "targets", "worth", "strength", "kept", "found")
+_ENTRY_FIELDS = ("good", "target_words", "joint", "targets", "worth", "strength", "kept", "frequent", "found")
 _SOURCE_FIELDS = ("lines", "words", "keys", "complete")
 _TYPES = {
     "good": np.bool_, "target_words": np.uint8, "joint": np.float32, "targets": np.uint64, "worth": np.float32,
-    "strength": np.float32, "kept": np.bool_, "found": np.uint8, "lines": np.int32, "words": np.uint8,
-    "keys": np.uint64, "complete": np.uint8,
+    "strength": np.float32, "kept": np.bool_, "frequent": np.bool_, "found": np.uint8, "lines": np.int32,
+    "words": np.uint8, "keys": np.uint64, "complete": np.uint8,
 }  # fmt: skip
 
 
@@ -292,8 +295,9 @@ class _BlockMeasurer:
             worth = ranking.worth.astype(np.float32)
             # Similarities are of single precision, so nothing is lost.
             strength = ranking.strengths(BEST).astype(np.float32)
-        kept = np.zeros(0, np.bool_)
+        kept = frequent = np.zeros(0, np.bool_)
         if self.pairs is not None:
+            frequent = frequent_translations(counts.values, DEFAULT_COUNT)
             kept = self.pairs.find(hash_pairs(raw.text, raw.line_offsets, good))
         found, marks = np.zeros(0, np.uint8), []
         if self.lookup is not None:
@@ -306,7 +310,7 @@ class _BlockMeasurer:
         if self.reference is not None:
             marks.append(distinct_words(self.reference.read(raw.text, target_starts, target_ends)))
         return _Part(
-            good, target_words, joint.astype(np.float32), keys[1], worth, strength, kept, found,
+            good, target_words, joint.astype(np.float32), keys[1], worth, strength, kept, frequent, found,
             np.diff(block.group_offsets).astype(np.int32), np.minimum(block.source_lengths, _MOST).astype(np.uint8),
             np.maximum.reduceat(keys[0], heads) if len(heads) else keys[0],
             _complete(counts.values, good, heads), int(counts.derived.sum()), int(lengths.sum()),

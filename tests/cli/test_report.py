@@ -1,6 +1,7 @@
 """`report`: the numbers of each module against obvious computations, verdicts, odd tables, and the page."""
 
 import gzip
+import html
 import json
 import random
 import re
@@ -256,7 +257,8 @@ def test_the_bitext_of_a_table_fits(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "verdict", "advice"),
     [
-        (("", ""), "good", "The table fits TranslationModel0: 4 scores and 4 weights"),
+        (("", ""), "good", "4 scores and 4 weights; let the ini name it with `phrasetool moses-ini`"),
+        (("path=table.gz", "path={table}"), "good", "fits TranslationModel0: 4 scores and 4 weights; nothing to do"),
         (("num-features=4", "num-features=5"), "problem", "expects 5 scores and the table has 4: set `num-features=4`"),
         (("0.3 0.2 0.4 0.1", "0.3 0.2 0.4"), "problem", "has 3 weights for TranslationModel0"),
         (("0.3 0.2 0.4 0.1", "0.3 0 0.4 0"), "check", "The weight of score 2, 4 is 0"),
@@ -265,7 +267,7 @@ def test_the_bitext_of_a_table_fits(folder, tmp_path):
 )
 def test_fit_to_an_ini(table, tmp_path, change, verdict, advice):
     ini = tmp_path / "moses.ini"
-    ini.write_text(INI.replace(*change) if change[0] else INI)
+    ini.write_text((INI.replace(*change) if change[0] else INI).replace("{table}", str(table)))
     modules, _ = report(table, "--moses-ini", ini)
     assert modules["moses-ini"]["verdict"] == verdict
     assert advice in modules["moses-ini"]["advice"]
@@ -288,6 +290,37 @@ def test_what_pruning_removed(table, folder):
     assert found["sources without an entry now"] == len(gone)
     order = sorted(range(len(removed)), key=lambda i: (-removed[i][2][2], i))[:30]
     assert [tuple(row[1:3]) for row in page.tables["removed-entries"][1:]] == [removed[i][:2] for i in order]
+
+
+def test_length_ratios(tmp_path):
+    """Bars to the left are down to 1:2, 1:3 and so on, bars to the right up to 2:1, 3:1."""
+    sides = [(1, 1), (1, 2), (1, 3), (2, 3), (1, 4), (1, 8), (1, 9), (2, 1), (3, 1), (5, 1), (8, 1), (9, 1), (7, 7)]
+    lines = [b"%s ||| %s ||| 1\n" % (b" ".join([b"a"] * a), b" ".join([b"b"] * b)) for a, b in sides]
+    table = write(tmp_path / "t", b"".join(sorted(lines)))
+    modules, page = report(table)
+    bars = re.findall(
+        r"<title>([<>]?\d:\d): (\d+) entries</title>", html.unescape((tmp_path / "report.html").read_text())
+    )
+    assert dict(bars) == {
+        "<1:8": "1", "1:8": "1", "1:5": "1", "1:3": "1", "1:2": "1", "1:1": "2", "2:1": "2", "3:1": "1", "5:1": "1",
+        "8:1": "1", ">8:1": "1",
+    }  # fmt: skip
+    unequal = sum(max(pair) > 3 * min(pair) for pair in sides) / len(sides)
+    name = "entries whose sides differ by more than 3 to 1"
+    assert facts(modules, "lengths")[name] == pytest.approx(unequal, abs=1e-6)
+
+
+def test_removed_mutual_translations_are_reported(tmp_path):
+    lines = [b"a ||| v ||| 1 ||| 0-0 ||| 200 200 150\n", b"b ||| w ||| 1 ||| 0-0 ||| 900 900 150\n"]
+    table = write(
+        tmp_path / "t", b"".join(lines) + b"b ||| x ||| 1 ||| 0-0 ||| 1 1 1\na b ||| y ||| 1 ||| 0-0 ||| 1 1 1\n"
+    )
+    kept = write(tmp_path / "kept", b"a ||| v ||| 1\nb ||| x ||| 1\na b ||| y ||| 1\n")
+    found = facts(report(table, "--compare", kept)[0], "compare")
+    assert found["removed mutual translations seen more than 100 times"] == 0
+    lost = write(tmp_path / "lost", lines[1] + b"a ||| z ||| 1\n")
+    found = facts(report(table, "--compare", lost)[0], "compare")
+    assert found["removed mutual translations seen more than 100 times"] == 1
 
 
 def test_lost_words_and_foreign_pairs_are_problems(tmp_path):
