@@ -41,6 +41,7 @@ from moses_compat.tables.blocks import BLOCK_BYTES, RawBlock, TableScan
 from moses_compat.tables.inspect import LoaderVerdict, TableSummary, inspect_table, verdicts
 from moses_compat.tables.opening import check_plausible
 from moses_compat.tables.phrase_index import TableLine
+from phrasetool.errors import DataError
 from phrasetool.models.fit import ModelFit
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.scoring import has_known_word
@@ -378,6 +379,8 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
             done += len(part.good)
             progress(part.position, done)
         reader.finish(done)
+    if done != summary.entries:
+        raise _changed(request.table)
     entries = EntryNumbers(**{name: _joined(parts, name) for name in _ENTRY_FIELDS})
     sources = SourceNumbers(**{name: _joined(parts, name) for name in _SOURCE_FIELDS})
     similarity = _similarity(model, check.fit, parts, request.seed) if model else None
@@ -473,6 +476,9 @@ def lines_at(path: str, scan: TableScan, rows: Iterable[int], watch: Watch = SIL
 
     Returns:
         Number from 0 -> the line.
+
+    Raises:
+        DataError: the table has fewer lines.
     """
     wanted = np.unique(np.fromiter(rows, np.int64))
     found: dict[int, TableLine] = {}
@@ -486,7 +492,13 @@ def lines_at(path: str, scan: TableScan, rows: Iterable[int], watch: Watch = SIL
                 fields = raw.text[start:end].tobytes().strip(b"\r\n").split(b"|||")
                 found[row] = TableLine(row + 1, tuple(part.strip(b" \t") for part in fields))
             progress(raw.position, raw.first_entry + raw.lines)
+    if len(found) < len(wanted):
+        raise _changed(path)
     return found
+
+
+def _changed(path: str) -> DataError:
+    return DataError(path, "has changed while it was read, as it has another number of lines now")
 
 
 def draw_rows(good: Mask, count: int, seed: int) -> Int64Array:

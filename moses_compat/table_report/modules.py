@@ -23,6 +23,8 @@ from moses_compat.tables.phrase_index import TableLine
 GOOD, CHECK, PROBLEM, NOT_MEASURED = "good", "check", "problem", "not measured"
 # Entries of a table of examples, and entries of the sample.
 SHOWN_ENTRIES, SAMPLE = 30, 2000
+# The table that the page searches.
+SAMPLE_TABLE = "sample-entries"
 # Lengths that have a bar of their own, and bins of similarities in [-1, 1].
 LENGTHS, SIMILARITY_BINS = 7, 40
 _LONGEST_SHOWN = 100

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from moses_compat.files.paths import display_name
-from moses_compat.pages.cells import Table
 from moses_compat.pages.drawing import printable
-from moses_compat.pages.templates import page_template
+from moses_compat.pages.templates import as_it_is, page_template
 from moses_compat.table_report.entry_modules import (
     count_module,
     group_module,
@@ -36,6 +33,7 @@ from moses_compat.table_report.modules import (
     NOT_MEASURED,
     PROBLEM,
     SAMPLE,
+    SAMPLE_TABLE,
     SHOWN_ENTRIES,
     Module,
     ShownLines,
@@ -113,9 +111,9 @@ def modules_of(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int
 
 
 def _html(request: ReportRequest, modules: Sequence[Module]) -> str:
-    def drawings(module: Module) -> list[tuple[str, Markup, tuple[str, ...]]]:
+    def drawings(module: Module) -> list[tuple[str, str, tuple[str, ...]]]:
         return [
-            (drawing.caption, Markup(drawing.draw(f"{module.name}-{number}")), drawing.legend)
+            (drawing.caption, as_it_is(drawing.draw(f"{module.name}-{number}")), drawing.legend)
             for number, drawing in enumerate(module.drawings)
         ]
 
@@ -130,9 +128,5 @@ def _html(request: ReportRequest, modules: Sequence[Module]) -> str:
     ]
     return template.render(
         title=f"Report on {printable(display_name(request.table))}", summary=summary_of(modules), modules=modules,
-        marks=MARKS, drawings=drawings, inputs=shown, is_sample=lambda table: _is_sample(table),
+        marks=MARKS, drawings=drawings, inputs=shown, sample=SAMPLE_TABLE,
     )  # fmt: skip
-
-
-def _is_sample(table: Table) -> bool:
-    return table.name == "sample-entries"

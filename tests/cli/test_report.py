@@ -5,6 +5,8 @@ import html
 import json
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -13,15 +15,17 @@ import pytest
 
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries
 from moses_compat.table_report.entry_modules import memory_of
-from moses_compat.table_report.measuring import ReportRequest, measure_report
+from moses_compat.table_report.measuring import ReportRequest, lines_at, measure_report
 from moses_compat.table_report.modules import CHECK, GOOD, PROBLEM, verdict_above
 from moses_compat.table_report.page import report_table
 from moses_compat.table_report.similarity_modules import auc_of
+from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import build_table
-from tests.commands import run_inside, write
+from phrasetool.watch import SILENT
+from tests.commands import clean_environment, run_inside, write
 from tests.small_experiment import INI, small_model, table_lines, write_texts
 from tests.tables import TABLES
 
@@ -426,6 +430,13 @@ def test_threads_and_blocks_change_no_byte(folder):
     assert len(pages) == 1
 
 
+def test_lines_of_a_table_that_became_shorter(table):
+    scan = ReportRequest(str(table)).scan(SILENT)
+    assert lines_at(str(table), scan, [3, 0])[3].number == 4
+    with pytest.raises(DataError, match="has changed while it was read"):
+        lines_at(str(table), scan, [0, 10**6])
+
+
 def test_the_seed_draws_the_sample(tmp_path):
     table = write(tmp_path / "t", b"".join(b"a%05d ||| b ||| 0.5\n" % k for k in range(2500)))
     samples = [report(table, "--seed", seed)[1].tables["sample-entries"] for seed in (1, 1, 2)]
@@ -433,6 +444,18 @@ def test_the_seed_draws_the_sample(tmp_path):
     assert len(samples[0]) == 2001
     lines = [int(row[0].replace(",", "")) for row in samples[0][1:]]
     assert lines == sorted(set(lines))
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_missing_package_is_named(package, table):
+    code = f"import sys; sys.modules.update(markupsafe=None, {package}=None)\n"
+    code += "from phrasetool_cli.main import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "report", table, "-q"], capture_output=True, text=True, check=False,
+        env=clean_environment(),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.search(r"this needs (jinja2|matplotlib), .* pip install 'phrasetool\[report\]'$", done.stderr.strip())
 
 
 @pytest.mark.parametrize(
