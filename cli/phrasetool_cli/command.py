@@ -359,7 +359,7 @@ class LazyGroup(click.Group):
         if not context.resilient_parsing and name not in self.summaries and not name.startswith("-"):
             from phrasetool_cli.config_file import nearest
 
-            raise click.UsageError(f"there is no command {name!r}{nearest(name, self.summaries)}", context)
+            raise click.UsageError(f"unknown command {name!r}{nearest(name, self.summaries)}", context)
         return super().resolve_command(context, arguments)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:

@@ -58,7 +58,7 @@ def read_config(path: str, names: Collection[str], parent: click.Context) -> dic
         raise DataError(path, "is nested too deeply") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         line = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        message = f"is no TOML: {str(error).replace(line[0], '').strip() if line else error}"
+        message = f"is not valid TOML: {str(error).replace(line[0], '').strip() if line else error}"
         raise DataError(path, message, int(line[1]) if line else None) from error
     group, defaults = parent.command, {}
     assert isinstance(group, click.Group)

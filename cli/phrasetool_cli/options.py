@@ -262,7 +262,7 @@ def check_resumable(resume: bool, source: str, output: str) -> None:
     from moses_compat.files.paths import is_stream
 
     if resume and ("-" in (source, output) or is_stream(source) or is_stream(output)):
-        raise click.UsageError("--resume keeps what is finished beside the output; expected files to read, and -o FILE")
+        raise click.UsageError("--resume keeps finished work next to the output; expected files to read, and -o FILE")
 
 
 def finished_work(
@@ -318,7 +318,7 @@ def ini_edit(
         raise click.UsageError("--moses-ini and --moses-ini-out need each other")
     if scale == "raw":
         raise click.UsageError(
-            "--scale raw is not for Moses: the logarithm of a negative score is no number, even at weight 0"
+            "--scale raw is not for Moses: the logarithm of a negative score is not a number, even at weight 0"
         )
     for option, path in (("TABLE", table), ("--output", output), ("--moses-ini-out", ini_output)):
         if path == "-":
@@ -398,7 +398,7 @@ def _check_file(path: str) -> None:
     packed = without_ending(path).endswith(".json") and (packing := packing_for(path)) and packing.begins(head, path)
     if head and head[:1] not in (b"{", b"[") and not packed:
         raise click.UsageError(
-            f"--json {path}: this file is there and is no JSON; name another one, or write `--json -` for standard "
+            f"--json {path}: this file exists and is not JSON; name another one, or write `--json -` for standard "
             "output"
         )
 

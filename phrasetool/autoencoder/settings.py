@@ -180,7 +180,7 @@ class AutoencoderSettings(DeclaredSettings):
     epochs: int = option(10, "Passes over the texts.", ge=1)
     clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
     min_count: int = option(3, "Words seen less often are read as unknown.", ge=1)
-    vocabulary_size: int = option(0, "Keep so many of the most frequent words; 0: all.", ge=0)
+    vocabulary_size: int = option(0, "Keep this many of the most frequent words; 0: all.", ge=0)
     max_length: int = option(LONGEST, "Leave out texts with more words.", ge=1, le=LONGEST)
     precision: str = option(
         "float32", "Of the products with the output's matrix: float32 or bfloat16.", choices=PRECISIONS

@@ -58,7 +58,7 @@ def train_word_pieces(lines: Sequence[str], settings: MaskedLmSettings) -> Any:
         words.update(word for word, _ in spans)
     starts, within = _characters(words, settings)
     if not starts:
-        raise ValueError("there is no text to learn pieces from")
+        raise ValueError("no text to learn subword units from")
     # The trainer of WordPiece breaks ties at random, that of byte pair encoding does not.  Therefore a character within
     # a word is replaced by a private use character for training, and by its form with `##` afterwards.
     forms = {character: chr(_PRIVATE + i) for i, character in enumerate(within)}

@@ -115,7 +115,7 @@ class RayRunner:
                 else:
                     ray.init(address, **{name: quiet[name] for name in ("log_to_driver", "logging_level")})
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise PhraseToolError(f"{address or 'ray'}: there is no cluster: {first_line(error)}") from error
+            raise PhraseToolError(f"{address or 'ray'}: no cluster runs there: {first_line(error)}") from error
 
     @property
     def address(self) -> str:

@@ -163,7 +163,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
     there = _existing(path)
     try:
         if not there.is_dir():
-            raise NotADirectoryError(0, f"{there} is no folder")
+            raise NotADirectoryError(0, f"{there} is not a folder")
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:

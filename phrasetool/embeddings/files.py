@@ -129,7 +129,7 @@ def _load_text(path: str, file: BinaryIO, wanted: set[bytes], counted: bool) -> 
             except ValueError as error:
                 raise DataError(path, f"expected {size} numbers after the word", number) from error
     if size is None:
-        raise DataError(path, "there is no vector in it")
+        raise DataError(path, "it holds no vectors")
     if counted and number - 1 < count:
         raise DataError(path, f"the file ends after {number - 1:,} of {count:,} vectors")
     return vectors, size

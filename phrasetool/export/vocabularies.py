@@ -75,7 +75,7 @@ def _sentencepiece(path: str, data: bytes) -> UnitVocabulary:
     try:
         model = SentencePieceProcessor(model_proto=data)
     except Exception as error:
-        raise DataError(path, f"is no SentencePiece model: {first_line(error)}") from error
+        raise DataError(path, f"is not a SentencePiece model: {first_line(error)}") from error
     numbers = {model.id_to_piece(number): number for number in range(len(model))}
     return UnitVocabulary(Pieces(lambda text: model.encode(text, out_type=str), numbers.keys()), numbers)
 
@@ -84,7 +84,7 @@ def _json(path: str, text: str) -> UnitVocabulary:
     try:
         numbers = json.loads(text)
     except ValueError as error:
-        raise DataError(path, f"is no JSON: {error}") from error
+        raise DataError(path, f"is not valid JSON: {error}") from error
     if isinstance(numbers, dict) and "model" in numbers:
         return _tokenizer(path, text)
     if isinstance(numbers, list) and all(isinstance(token, str) for token in numbers):

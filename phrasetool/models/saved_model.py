@@ -193,7 +193,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
         version = config.get("format_version") if isinstance(config, dict) else None
         raise ModelError(f"{path}: format version {version!r}, but this phrasetool reads version {FORMAT_VERSION}")
     if not isinstance(config.get("training", {}), dict):
-        raise ModelError(f"{path}: `training` is no object")
+        raise ModelError(f"{path}: `training` is not an object")
     names = saved_families()
     if not isinstance(config.get("model"), str) or config["model"] not in names:
         raise ModelError(f"{path}: unknown model {config.get('model')!r}; expected one of {', '.join(names)}")
@@ -210,11 +210,11 @@ def check_files(folder: Path, config: Mapping[str, Any]) -> None:
     """
     sums = config.get(CHECKSUMS, {})
     if not isinstance(sums, dict):
-        raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is no object")
+        raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` is not an object")
     for name, wanted in sums.items():
         path = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is no file of the folder")
+            raise ModelError(f"{folder / CONFIG}: `{CHECKSUMS}` names {name}, which is not a file of the folder")
         if _sum(path) != wanted:
             raise ModelError(f"{path}: is not the file that was saved with {CONFIG}; it is damaged or of another model")
 

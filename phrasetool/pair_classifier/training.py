@@ -424,7 +424,7 @@ def train_pair_classifier(
     assert trainer.best is not None
     if trainer.best["auc"] < CHANCE:
         message = (
-            f"{run.folder}: the trained classifier is no better than chance: the area under its curve is "
+            f"{run.folder}: the trained classifier does not beat chance: the area under its curve is "
             f"{trainer.best['auc']:.2f} on the development set, that of guessing is 0.50; train again with more pairs, "
             "more epochs or another learning rate"
         )

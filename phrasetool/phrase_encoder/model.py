@@ -208,7 +208,7 @@ def _kind(folder: Path, config: Mapping[str, Any]) -> EncoderKind:
     """
     name, options = config.get("encoder"), config.get("encoder_options", {})
     if not isinstance(options, dict):
-        raise ModelError(f"{folder / 'config.json'}: `encoder_options` is no object")
+        raise ModelError(f"{folder / 'config.json'}: `encoder_options` is not an object")
     try:
         return encoder_kind(name if isinstance(name, str) else repr(name), options)
     except ValueError as error:

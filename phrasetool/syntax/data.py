@@ -52,7 +52,7 @@ def learn_pieces(counts: Mapping[bytes, int], size: int) -> bytes:
     """
     lines = sorted((_text(word), count) for word, count in counts.items() if len(word) <= _LONGEST_WORD and word)
     if not lines:
-        raise ValueError("there is no word to learn pieces from")
+        raise ValueError("no words to learn subword units from")
     try:
         return _learnt(lines, size)
     except RuntimeError as error:

@@ -147,7 +147,7 @@ class SyntaxSettings(DeclaredSettings):
     )
     batch_size: int = option(64, "Examples per update (preset paper: 32).", ge=1)
     epochs: int = option(3, "Passes over the examples (preset paper: 10).", ge=1)
-    patience: int = option(3, "End when the development set was no better for so many epochs.", ge=1)
+    patience: int = option(3, "Stop after this many epochs without a better development loss.", ge=1)
     clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
     precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.", choices=PRECISIONS)
     min_length: int = option(3, "Leave out sentences with fewer words.", ge=1)

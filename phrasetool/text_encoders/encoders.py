@@ -387,7 +387,7 @@ def _kind_of(path: Path) -> tuple[str, Callable[[], TextEncoder]]:
             return TransformerEncoder(path)
 
         return "transformer", transformer
-    raise ModelError(f"{path}: no encoder; expected config.json or modules.json beside {TOKENIZER} and {WEIGHTS}")
+    raise ModelError(f"{path}: not an encoder; expected config.json or modules.json next to {TOKENIZER} and {WEIGHTS}")
 
 
 def _is_static(path: Path) -> bool:
@@ -403,7 +403,7 @@ def _is_static(path: Path) -> bool:
 
 def _from_package(text: str, entry: Any, path: str) -> TextEncoder:
     if not Path(path).is_dir():
-        raise ModelError(f"{text}: {path} is no folder; an encoder is a folder on this machine")
+        raise ModelError(f"{text}: {path} is not a folder; an encoder is a folder on this machine")
     encoder: Any = entry.load()(path)
     for name, kind in (("dimension", int), ("identity", str)):
         if not isinstance(getattr(encoder, name, None), kind):

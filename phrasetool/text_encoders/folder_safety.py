@@ -129,7 +129,7 @@ def _check_settings(file: Path, found: Any) -> None:
         weights = found.get("weight_map") if isinstance(found, dict) else None
         for name in set(map(str, weights.values())) if isinstance(weights, dict) else {""}:
             if PurePosixPath(name).name != name or not name.endswith(".safetensors"):
-                raise ModelError(f"{file}: names {name!r}, expected files of safetensors beside it")
+                raise ModelError(f"{file}: names {name!r}, expected files of safetensors next to it")
 
 
 def _settings(found: Any) -> Iterator[tuple[str, Any]]:

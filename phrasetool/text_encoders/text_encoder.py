@@ -139,7 +139,7 @@ def detokeniser(language: str) -> Callable[[str], str]:
         ValueError: the code is invalid.
     """
     if not re.fullmatch(r"[a-z]{2,3}", language):
-        raise ValueError(f"{language!r} is no language, expected a code such as de, en or zh")
+        raise ValueError(f"{language!r} is not a language code; expected one such as de, en or zh")
     if language in _WITHOUT_SPACES:
         return _without_spaces
     return lambda text: _with_spaces(text, language)

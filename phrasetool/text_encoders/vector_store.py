@@ -130,13 +130,13 @@ def header_problem(header: Mapping[str, Any]) -> str | None:
     if not (isinstance(encoders, list) and len(encoders) == len(SIDES)):
         return "`encoders` are not two"
     if not (isinstance(counts, list) and len(counts) == len(SIDES) and all(map(_is_count, counts))):
-        return "`phrases` are no two numbers"
+        return "`phrases` is not a pair of numbers"
     if not (_is_count(dimension) and dimension):
-        return "`dimension` is no number"
+        return "`dimension` is not a number"
     if not _is_count(header.get("over_long", 0)):
-        return "`over_long` is no number"
+        return "`over_long` is not a number"
     if not isinstance(header.get("made", []), list) or not isinstance(header.get("fits", {}), dict):
-        return "`made` is no list, or `fits` is no object"
+        return "`made` is not a list, or `fits` is not an object"
     try:
         for fit in header.get("fits", {}).values():
             EncoderFit.from_dict(fit)

@@ -66,7 +66,7 @@ def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
         ("[prune]\nthreshold = [1, 2]\n", 2, "threshold of prune: expected one value, found a list"),
         ("[prune]\n\nbitext = 'one'\n", 3, "bitext of prune: expected a list of 2 values"),
         ("[prune]\ntarget-size = '130%'\n", 2, "target-size of prune: 1.3 is not in the range"),
-        ("[prune]\nprotect: 'words'\n", 2, "is no TOML: Expected '='"),
+        ("[prune]\nprotect: 'words'\n", 2, "is not valid TOML: Expected '='"),
         ("[train]\narchitectur = 'rae'\n", 2, "train has no option --architectur; did you mean architecture?"),
     ],
 )
@@ -78,7 +78,7 @@ def test_what_is_wrong_has_a_line(folder, text, line, message):
 
 def test_bytes_that_are_no_text(folder):
     (folder / "phrasetool.toml").write_bytes(b"[prune]\nmodel = '\xff'\n")
-    assert run_inside("prune", "t").message.startswith("phrasetool: phrasetool.toml: is no TOML: ")
+    assert run_inside("prune", "t").message.startswith("phrasetool: phrasetool.toml: is not valid TOML: ")
 
 
 def test_a_named_file_that_is_not_there(folder):

@@ -133,7 +133,10 @@ def test_the_store_may_be_named(folder, table, tmp_path):
         (("prune", "-t", "0.5", "--encoder", "e"), "--encoder reads the table twice"),
         (("annotate", "t.gz", "--prefix", "query: "), "--prefix is for a sentence encoder; name one with --encoder"),
         (("annotate", "t.gz", "--encoder-store", "s"), "--encoder-store is for a sentence encoder"),
-        (("annotate", "t.gz", "--encoder", "e", "--detokenise", "german"), "--detokenise: 'german' is no language"),
+        (
+            ("annotate", "t.gz", "--encoder", "e", "--detokenise", "german"),
+            "--detokenise: 'german' is not a language code",
+        ),
         (("prune", "t.gz", "-t", "0.5", "--encoder", "e", "-m", "m"), "--encoder and --model are two sources"),
         (
             ("prune", "t.gz", "-t", "0.5", "--encoder", "e", "--similarity-columns", "5,6"),

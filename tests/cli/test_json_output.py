@@ -78,7 +78,7 @@ def test_a_file_that_holds_something_else_stays(table):
     Path("text").write_text("das ist kein JSON\n")
     done = run_inside("inspect", table, "--json", "text")
     assert done.code == 2
-    assert "--json text: this file is there and is no JSON" in done.message
+    assert "--json text: this file exists and is not JSON" in done.message
     assert Path("text").read_text() == "das ist kein JSON\n"
 
 

@@ -375,8 +375,8 @@ def test_folders_and_names_with_odd_characters(model_folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("prnue",), "there is no command 'prnue'; did you mean prune? (see `phrasetool --help`)"),
-        (("xyzzy",), "there is no command 'xyzzy' (see `phrasetool --help`)"),
+        (("prnue",), "unknown command 'prnue'; did you mean prune? (see `phrasetool --help`)"),
+        (("xyzzy",), "unknown command 'xyzzy' (see `phrasetool --help`)"),
         (("prune", "--treshold", "1"), "No such option '--treshold'."),
         (("--no-such", "prune"), "No such option '--no-such'."),
         (("annotate",), "Missing argument 'TABLE'. (see `phrasetool annotate --help`)"),

@@ -20,7 +20,7 @@ def test_it_needs_files(tmp_path, arguments):
     for places in ((table, "-o", "-"), ("-", "-o", tmp_path / "out")):
         done = run_inside(*arguments, *places, "--resume")
         assert done.code == 2
-    assert "--resume keeps what is finished beside the output; expected files to read, and -o FILE" in done.err
+    assert "--resume keeps finished work next to the output; expected files to read, and -o FILE" in done.err
     assert not list(tmp_path.glob("*.unfinished"))
 
 

@@ -102,7 +102,7 @@ def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
         (lambda s, t: (s, write(t, b"\n" + t.read_bytes())), "train.en:1: the line is empty"),
         (lambda s, t: (s, write(t, b"\xff\n" + t.read_bytes())), "train.en:1: not UTF-8"),
         (lambda s, t: (write(s, b"same\n" * 9),), "train.de: expected at least two different lines"),
-        (lambda s, t: (write(s, "\u200b\n\u200c\n".encode() * 9),), "train.de: there is no text to learn pieces from"),
+        (lambda s, t: (write(s, "\u200b\n\u200c\n".encode() * 9),), "train.de: no text to learn subword units from"),
         (lambda s, t: (s, s), "is the file of the source, too"),
         (lambda s, t: (s, t.with_suffix(".no")), "no such file"),
     ],

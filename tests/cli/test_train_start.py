@@ -129,7 +129,7 @@ def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
     [
         ("--source-vectors", b"2 50\n" + b"".join(b"x%d%s\n" % (i, b" 1" * 50) for i in range(2)), "knows none of the"),
         ("--target-vectors", b"2 3\nc1 1 2 3\nc2 1 2 3\n", "the vectors have dimension 3, but dimension 50"),
-        ("--target-vectors", b"", "there is no vector in it"),
+        ("--target-vectors", b"", "it holds no vectors"),
         ("--source-text", b"other words only\n" * 9, "knows no word of the source"),
     ],
 )

@@ -80,7 +80,10 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
             ("--language-bitext", "en", "a", "en", "b", "--tagger", "t"),
             "--language-bitext: both sides are 'en'; expected two languages",
         ),
-        (("--language-bitext", "e n", "a", "de", "b", "--tagger", "t"), "--language-bitext: 'e n' is no language"),
+        (
+            ("--language-bitext", "e n", "a", "de", "b", "--tagger", "t"),
+            "--language-bitext: 'e n' is not a language code",
+        ),
         (
             ("--language-bitext", "en", "-", "de", "-", "--tagger", "t"),
             "standard input cannot be more than one of the texts",

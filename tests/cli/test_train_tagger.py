@@ -58,7 +58,7 @@ def test_without_a_development_set_some_is_held_out(banks, tmp_path):
         ((), "Missing option '--treebank'"),
         (("--treebank", "en", "a", "--dev-treebank", "fr", "b"), "--dev-treebank: no --treebank of 'fr'; there are en"),
         (("--treebank", "en", "-", "--treebank", "de", "-"), "standard input cannot be more than one of the treebanks"),
-        (("--treebank", "en us", "a"), "'en us' is no language"),
+        (("--treebank", "en us", "a"), "'en us' is not a language code"),
         (("--treebank", "en", "a", "pairs"), "Got unexpected extra argument (pairs)"),
         (("--treebank", "en", "a", "--alpha", 1), "--alpha is for `train phrases`"),
         (("--treebank", "en", "a", "--epochs", 0), "epochs is 0, expected at least 1"),

@@ -164,7 +164,7 @@ def command(
     output = output or ("-" if table == "-" else name)
     likelihood = chosen_likelihood(encoders, model_folders)
     encoder = chosen_encoder(encoders, table)
-    # What gains BLEU on most tables, unless other columns are named.
+    # Smoothed probabilities gain BLEU on most tables; they are left out where other columns are named.
     if smoothing is None and not model_folders and not encoder:
         smoothing = DEFAULT_SMOOTHING
     elif smoothing == NO_SMOOTHING:

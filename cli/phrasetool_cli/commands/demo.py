@@ -46,16 +46,17 @@ _MADE = """\
 pairs.gz               phrase pairs that forced decoding of the training part used
 train.txt, held-out.txt  nine tenths of them to learn from, and one to judge the model on
 small.gz               the phrase table, pruned; rejected.gz holds the removed entries, stats.json their number
-annotated.gz           the phrase table with two more scores, and annotated.ini with their weights
+annotated.gz           the phrase table with four more scores, and annotated.ini with their weights
 scores.parquet         both similarities of every entry, kept for pruning again
 full.en, pruned.en, annotated.en   test.zh in English, by each of the tables
 """
 _NEXT = """\
 What to try next:
   phrasetool prune {0}/engine/phrase-table.gz --method count --target-size 60% --protect words -o {0}/smaller.gz
-  phrasetool annotate {0}/engine/phrase-table.gz -m {0}/model -o - | head -3
-  phrasetool inspect {0}/engine/phrase-table.gz
-On your own table: phrasetool prune phrase-table.gz --method count --target-size 10% --protect words -o small.gz"""
+  phrasetool annotate {0}/engine/phrase-table.gz -o - | head -3
+  phrasetool show {0}/engine/phrase-table.gz "不 同意" -m {0}/model
+On your own Moses model, all steps in one command, with a development set of some hundred sentences:
+  phrasetool improve --moses-ini moses.ini --train train.de train.en --dev dev.de dev.en --size 10% -o better"""
 
 
 def prepare(out: Path) -> None:
@@ -224,8 +225,8 @@ class Demo:
         )  # fmt: skip
 
     def _annotate(self) -> None:
-        self.say("8. ANNOTATE: two more scores for the decoder to weigh.")
-        self.run("annotate", self.table, "-m", self.model, "-o", self.annotated)
+        self.say("8. ANNOTATE: smoothed probabilities and those of forced decoding, for the decoder to weigh.")
+        self.run("annotate", self.table, "--forced-pairs", self.out / "pairs.gz", "-o", self.annotated)
         raw = {name: self.out / f"{name}.raw.gz" for name in ("small", "rejected")}
         for name, path in raw.items():
             self.run("annotate", self.out / f"{name}.gz", "-m", self.model, "-o", path, "--scale", "raw", "-q")
@@ -261,7 +262,7 @@ class Demo:
         for source, machine, right in list(zip(*texts, strict=True))[:4]:
             print(f"  {source}\n    {machine}\n    {right}", flush=True)
         if not has("sacrebleu"):
-            print("\n(sacrebleu is not installed: without it there is no BLEU.)")
+            print("\n(sacrebleu is not installed, so BLEU is not computed.)")
             return
         self.run("evaluate", full, pruned, richer, "--reference", self.engine / "test.en", "--metrics", "bleu")
         print(
@@ -288,7 +289,7 @@ def similarities(path: Path) -> list[tuple[float, str, str]]:
 _EXAMPLE = """\b
 Example:
   phrasetool demo demo-output
-  phrasetool demo --files try && phrasetool annotate try/engine/phrase-table.gz -m try/model -o - | head -3
+  phrasetool demo --files try && phrasetool annotate try/engine/phrase-table.gz -o - | head -3
 """
 
 
@@ -303,7 +304,7 @@ Example:
 def command(folder: Path, files: bool, json_file: str | None, quiet: bool) -> None:
     """Run the whole workflow on a small corpus.
 
-    Runs some twenty commands and says what each of them shows.  Everything they make goes to FOLDER, demo-output if
+    Runs some twenty commands and explains what each of them shows.  Everything they make goes to FOLDER, demo-output if
     none is named: one that is new or empty, or that the demo made before.  It takes a minute or two.
     """
     document = json_document(json_file)

@@ -55,15 +55,15 @@ def command(
 ) -> None:  # fmt: skip
     """Measure a model on held-out data.
 
-    The figures say how well it finds the true target of every source of PAIRS.  PAIRS should be held out from
+    The figures show how well the model finds the true target of every source of PAIRS, which should be held out from
     training.  Each target is ranked among the targets of N pairs by the mean of both similarities.
 
-    Of a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures say how well it tells
+    Of a classifier of sentence pairs, give SOURCE and TARGET of a bitext, or PAIRS: the figures show how well it tells
     true pairs from five random ones for each, and from targets that hold a translation or are a part of one.
 
-    Of a tagger, give a TREEBANK in CoNLL-U: the figures say how many words get the right part of speech.
+    Of a tagger, give a TREEBANK in CoNLL-U: the figures show how many words get the right part of speech.
 
-    Of an encoder of syntax, give a TAGGED text, as `phrasetool tag` writes it: the figures say how many of the nearest
+    Of an encoder of syntax, give a TAGGED text, as `phrasetool tag` writes it: the figures show how many of the nearest
     sentences have the same parts of speech, and how well distances agree (FD, the lower the better; rho, the higher).
     """
     from phrasetool.models.saved_model import read_model_config

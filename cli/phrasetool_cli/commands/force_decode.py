@@ -73,10 +73,9 @@ def command(
     """Find the phrase pairs that translate a bitext.
 
     Every sentence of SOURCE is decoded to its translation in TARGET, and the phrase pairs used are written, with
-    counts.  They are what `phrasetool train` learns from: a table holds all pairs that were ever extracted, a
-    derivation only those that explain a sentence.  With --leave-one-out their counts are what `phrasetool annotate
-    --forced-pairs` makes probabilities of: they tell which entries explain sentences from which they were not
-    extracted.
+    counts.  `phrasetool train` learns from them: a table holds all pairs that were ever extracted, a derivation only
+    those that explain a sentence.  With --leave-one-out, `phrasetool annotate --forced-pairs` estimates probabilities
+    from their counts, which show how often an entry explains sentences from which it was not extracted.
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs

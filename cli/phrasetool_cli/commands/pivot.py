@@ -74,10 +74,10 @@ def command(
 ) -> None:  # fmt: skip
     """Build a phrase table through a pivot language.
 
-    A-B translates to the middle language, B-C from it; A-C is made of all ways over a phrase of B.  Its four scores are
-    sums over these ways, p(c|a) = sum of p(b|a) p(c|b), and so on; over several middle languages, with two tables each,
-    their mean.  Alignment points are those of the best way, and the counts say how often source, target and pair can be
-    expected to be seen.  Tables are sorted (LC_ALL=C), as Moses writes them, and so is what is written.
+    A-B translates to the pivot language, B-C from it; A-C combines all paths over a phrase of B.  Its four scores are
+    sums over these paths, p(c|a) = sum of p(b|a) p(c|b), and so on; with several pivot languages, two tables each, the
+    means of these sums.  Alignment points are those of the best path, and counts are expected counts of source, target
+    and pair.  Tables must be sorted (LC_ALL=C), as Moses writes them, and the output is sorted, too.
     """
     from moses_compat.jobs.pivot import PivotRequest, pivot
     from moses_compat.lines.counts import CountUse

@@ -264,8 +264,8 @@ def command(**given: Any) -> None:
 
     With --threshold, an entry of TABLE is removed if its similarities are below S in BOTH directions, unless it is
     among the K best entries of its source.  With --moses-ini and a size, entries are removed that the decoder can
-    compose from shorter ones, or whose sides are no translations; counts and, with --forced-pairs, usage in forced
-    decoding protect entries.  With --max-bleu-loss, tables of many sizes translate the development set.
+    compose from shorter ones, or whose sides are not translations of each other; counts and, with --forced-pairs,
+    usage in forced decoding protect entries.  With --max-bleu-loss, tables of many sizes translate the development set.
 
     Remaining lines are byte-identical and in order.  TABLE is a Moses phrase table in text form, by default standard
     input; or a folder of part files (`convert --part-entries`) with --threshold, and then FILE is a folder, too.

@@ -43,7 +43,7 @@ def command(
     TABLE is a phrase table in text form, gzip or not.  The page has a module for each aspect, with a verdict (good,
     check or problem) and a sentence of advice: size, malformed lines, entries per source, counts, phrase lengths,
     memory, and a sample of entries that can be searched and sorted.  More options add more modules; a module whose
-    input is missing says which option it needs.
+    input is missing names the option it needs.
 
     Verdicts do not change the exit code; --json gives them to scripts.
     """

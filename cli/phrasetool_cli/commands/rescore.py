@@ -49,7 +49,7 @@ def command(
     source), and `NeuralBackward0=`, log p(source | hypothesis), as far as there are models of that direction; all else
     stays byte for byte.  `phrasetool rerank` does this itself if it is given models, and takes such lists without.
 
-    A list that does not translate the source is refused: if its hypotheses are as likely beside other sentences.
+    A list that does not translate the source is refused: if its hypotheses are as likely next to other sentences.
     """
     from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output

@@ -164,7 +164,7 @@ def _in_pieces(
     data, held = (piece_texts(part, tokenizer, settings.positions) for part in (lines, development))
     for part, name in ((data, inputs.files[0]), (held, (inputs.development or inputs.files)[0])):
         if not len(part.texts):
-            raise DataError(name, "there is no text in it but control characters")
+            raise DataError(name, "it holds only control characters")
     if (pieces := tokenizer.get_vocab_size()) < settings.vocabulary_size:
         watch.say(f"the text gives {pieces:,} pieces of words, fewer than the {settings.vocabulary_size:,} wanted")
     if data.cut:

@@ -54,7 +54,7 @@ class SyntaxInputs:
         named = [("--language-bitext", language) for one in self.bitexts for language in one[::2]]
         for flag, language in [*named, *(("--language-text", language) for language, _ in self.texts)]:
             if not language or any(c in language for c in " ,\n\t"):
-                raise click.UsageError(f"{flag}: {language!r} is no language, expected a code such as de or zh")
+                raise click.UsageError(f"{flag}: {language!r} is not a language code; expected one such as de or zh")
         for first, _, second, _ in self.bitexts:
             if first == second:
                 raise click.UsageError(f"--language-bitext: both sides are {first!r}; expected two languages")

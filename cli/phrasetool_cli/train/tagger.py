@@ -39,7 +39,9 @@ class TaggerInputs:
         known = {language for language, _ in self.treebanks}
         for language in known:
             if not language or any(c in language for c in " ,\n\t"):
-                raise click.UsageError(f"--treebank: {language!r} is no language, expected a code such as de, en or zh")
+                raise click.UsageError(
+                    f"--treebank: {language!r} is not a language code; expected one such as de, en or zh"
+                )
         for language, _ in self.development:
             if language not in known:
                 raise click.UsageError(

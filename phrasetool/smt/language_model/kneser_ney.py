@@ -225,7 +225,7 @@ def estimate_language_model(
     if words[: len(MARKERS)] != MARKERS:
         raise ValueError(f"the first words must be {b' '.join(MARKERS).decode()}")
     if not len(sentences):
-        raise ValueError("there is no sentence")
+        raise ValueError("no sentences")
     counts = count_ngrams(sentences, len(words), order)
     discounts = chosen_discounts(_counts_of_counts(counts.orders))
     model = _estimate(words, counts, thresholds, discounts)

@@ -128,7 +128,7 @@ def test_folders_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PhraseToolError, match="file: is a file, expected a folder to write to"):
         check_folder(tmp_path / "file")
-    with pytest.raises(PhraseToolError, match=r"m: cannot write: .*file is no folder"):
+    with pytest.raises(PhraseToolError, match=r"m: cannot write: .*file is not a folder"):
         check_folder(tmp_path / "file" / "m")
     with pytest.raises(PhraseToolError, match="/proc/m: cannot write: "):
         check_folder("/proc/m")

@@ -64,7 +64,7 @@ def test_fasttext_binary_files_are_read_through_gensim(tmp_path):
         (text(True), "have dimension 3, but dimension 50"),
         (struct.pack("<i", 793712314) + b"\0" * 30, "damaged fastText"),
         (b"word\n", "expected a word and its vector"),
-        (b"", "there is no vector in it"),
+        (b"", "it holds no vectors"),
         (text(True).replace(b"3 3", b"4 3"), "the file ends after 3 of 4 vectors"),
     ],
 )

@@ -77,7 +77,7 @@ def test_sentencepiece(tmp_path):
     assert "".join(found.segmenter("haus")) == "▁haus"
     assert "".join(found.segmenter.glued(",")) == ","
     (tmp_path / "damaged").write_bytes((tmp_path / "m.model").read_bytes()[:40])
-    with pytest.raises(DataError, match="is no SentencePiece model"):
+    with pytest.raises(DataError, match="is not a SentencePiece model"):
         read_vocabulary(str(tmp_path / "damaged"))
 
 
@@ -101,13 +101,13 @@ def test_may_be_glued(word, glued):
     [
         (b"", "is empty"),
         (b"\xff\xfe haus", "is not UTF-8"),
-        (b"{", "is no JSON"),
+        (b"{", "is not valid JSON"),
         (json.dumps([1]).encode(), "expected a list of tokens"),
         (json.dumps({"model": 1}).encode(), "cannot read the tokenizer"),
         ("▁ha\n▁us\n".encode(), "is a list of pieces of words"),
         (b"ha@@\nus\n", "is a list of pieces of words"),
         (b"#version: 0.2\na b c\n", r":2: expected two pieces"),
-        (b"\n\x0b\0\0", "is no SentencePiece model"),
+        (b"\n\x0b\0\0", "is not a SentencePiece model"),
     ],
 )
 def test_wrong_files(tmp_path, data, said):

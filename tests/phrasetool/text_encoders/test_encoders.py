@@ -259,7 +259,7 @@ def test_a_folder_without_safetensors_is_refused(tmp_path):
 def test_a_folder_without_settings_is_refused(tmp_path):
     folder = transformer_folder(tmp_path / "plain")
     (folder / "config.json").unlink()
-    with pytest.raises(ModelError, match="no encoder; expected"):
+    with pytest.raises(ModelError, match="not an encoder; expected"):
         find_text_encoder(folder)
 
 
@@ -305,7 +305,7 @@ def test_encoders_of_other_packages(registered, tmp_path):
     ("name", "message"),
     [
         ("nobody:{}", "no installed package brings text encoders called nobody"),
-        ("lengths:{}/none", "is no folder; an encoder is a folder on this machine"),
+        ("lengths:{}/none", "is not a folder; an encoder is a folder on this machine"),
         ("broken:{}", "the encoder has no dimension"),
     ],
 )

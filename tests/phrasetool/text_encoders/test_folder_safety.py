@@ -111,7 +111,7 @@ def adapter(folder, sentinel):
 
 def shards_elsewhere(folder, sentinel):
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../evil.bin"}}')
-    return "expected files of safetensors beside it"
+    return "expected files of safetensors next to it"
 
 
 HOSTILE = [

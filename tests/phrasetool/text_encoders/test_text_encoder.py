@@ -84,5 +84,5 @@ def test_tokens_are_put_together(language, tokens, text):
 
 @pytest.mark.parametrize("language", ["", "german", "DE", "e", "d-e"])
 def test_what_is_no_language_is_refused(language):
-    with pytest.raises(ValueError, match="is no language"):
+    with pytest.raises(ValueError, match="is not a language code"):
         detokeniser(language)
