@@ -369,7 +369,7 @@ def sample_module(measured: MeasuredReport, shown: ShownLines, sample: Sequence[
         return Module(name, title, NOT_MEASURED, "not measured: needs a table with entries")
     count = int(measured.entries.good.sum())
     table = shown.table(measured, SAMPLE_TABLE, "Entries", sample)
-    advice = "Search for words that you know, and sort by a score: what is wrong here is wrong in the whole table."
+    advice = "Search for words that you know, and sort by a score: errors are as frequent here as in the whole table."
     facts = (Fact.count("entries shown", len(sample)), Fact.count("entries of the table", count))
     table = replace(table, notes=(f"Drawn with seed {measured.request.seed}, in table order.",))
     return Module(name, title, GOOD, advice, facts, tables=(table,))

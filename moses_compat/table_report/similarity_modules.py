@@ -192,7 +192,7 @@ def suspicious_module(measured: MeasuredReport, shown: ShownLines) -> Module:
     )  # fmt: skip
     explanation = (
         f"An entry is suspicious if it was seen at least {SUSPICIOUS_COUNT} times and is less similar than "
-        f"{SUSPICIOUS_QUANTILE:.0%} of the random pairs."
+        f"{percent_text(SUSPICIOUS_QUANTILE)} of the random pairs."
     )
     if not len(rows):
         advice = "No frequent entry looks like a random pair; nothing to do."
