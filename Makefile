@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit documents site wheel clean
 
-demo: $(VENV)/installed
+demo: $(VENV)/compiled
 	$(BIN)/phrasetool demo
 
 test: $(VENV)/installed-dev lint types unit
@@ -43,8 +43,13 @@ wheel: $(VENV)/installed-dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
+# What the demo needs, which is a part of all that can be installed.
 $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[demo]'
+	touch $@
+
+$(VENV)/compiled: $(VENV)/installed phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt
+	$(BIN)/phrasetool compile
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python

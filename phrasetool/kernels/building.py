@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import multiprocessing
+import queue
 import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from phrasetool.kernels.jit import EXTENSION, MANIFEST, checksum, folders, item_
 from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
+_SECONDS_TO_WAIT = 0.2
 
 
 def signatures(package: Path) -> list[tuple[str, list[str]]]:
@@ -56,18 +60,52 @@ class Built:
     place: str
 
 
-def build_all(packages: list[str]) -> dict[str, Built]:
-    """Compile the kernels of packages, in this machine's own way: a library, or numba's cache without a C compiler."""
-    return {package: _build_somewhere(package) for package in packages}
+# Called for each kernel that was compiled.
+Tick = Callable[[], object]
 
 
-def _build_somewhere(package: str) -> Built:
+def count_kernels(packages: list[str]) -> int:
+    """Return how many kernels the lists of packages have."""
+    return sum(len(signatures(folders(package)[0])) for package in packages)
+
+
+def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built]:
+    """Compile the kernels of packages, in this machine's own way: a library, or numba's cache without a C compiler.
+
+    Each package has a process of its own, so that several cores work.
+
+    Args:
+        packages: their names.
+        tick: called for each kernel.
+
+    Raises:
+        PhraseToolError: no folder can be written for a library.
+    """
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager:
+        ticks = manager.Queue()
+        with ProcessPoolExecutor(len(packages), context) as pool:
+            futures = {package: pool.submit(_build_somewhere, package, ticks) for package in packages}
+            while not all(future.done() for future in futures.values()):
+                with contextlib.suppress(queue.Empty):
+                    ticks.get(timeout=_SECONDS_TO_WAIT)
+                    tick()
+            while not ticks.empty():
+                ticks.get()
+                tick()
+            return {package: future.result() for package, future in futures.items()}
+
+
+def _build_somewhere(package: str, ticks: Any) -> Built:
+    def tick() -> None:
+        ticks.put(package)
+
     source, *_ = found = folders(package)
     if shutil.which(_c_compiler()) is None:
-        return Built(fill_cache(source), "numba's cache, as there is no C compiler")
+        return Built(fill_cache(source, tick), "numba's cache (no C compiler)")
     for target in found:
         with contextlib.suppress(PermissionError):
-            return Built(build(source, target, this_processor()), str(target / EXTENSION))
+            return Built(build(source, target, this_processor(), tick), str(target / EXTENSION))
     raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, found))}")
 
 
@@ -75,12 +113,13 @@ def _c_compiler() -> str:
     return str(sysconfig.get_config_var("CC") or "cc").split()[0]
 
 
-def fill_cache(package: Path) -> int:
+def fill_cache(package: Path, tick: Tick = lambda: None) -> int:
     """Have numba compile the kernels of a package's list, or load what it keeps of them; how many they are."""
     listed = signatures(package)
     for name, codes in listed:
         kernel = _kernel_named(name)
         getattr(kernel, "dispatcher", kernel).compile(tuple(map(numba_type, codes)))
+        tick()
     return len(listed)
 
 
@@ -89,13 +128,14 @@ def _kernel_named(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def build(package: Path, target: Path, processor: Processor | None = None) -> int:
+def build(package: Path, target: Path, processor: Processor | None = None, tick: Tick = lambda: None) -> int:
     """Compile the kernels of a package's list into a library.
 
     Args:
         package: folder of the package; it must be importable by its name.
         target: folder in which the library and its manifest are written.
         processor: what it is to run on; that of most machines, if None.
+        tick: called for each kernel.
 
     Returns: the number of compiled signatures.
 
@@ -118,7 +158,7 @@ def build(package: Path, target: Path, processor: Processor | None = None) -> in
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)
         options[kernel.py_func] = kernel.targetoptions
         kernels.setdefault(name, []).append((f"kernel_{number}", codes))
-    with _compiled_as_declared(options), compiling_for(processor):
+    with _compiled_as_declared(options, tick), compiling_for(processor):
         compiler.compile()
     sources = {name: checksum(str(sys.modules[name].__file__)) for name in _modules_of_kernels()}
     manifest = {"features": processor.features, "sources": sources, "kernels": kernels}
@@ -138,7 +178,7 @@ def _modules_of_kernels() -> list[str]:
 
 
 @contextlib.contextmanager
-def _compiled_as_declared(options: dict[Callable[..., Any], dict[str, Any]]) -> Iterator[None]:
+def _compiled_as_declared(options: dict[Callable[..., Any], dict[str, Any]], tick: Tick) -> Iterator[None]:
     """Have numba's ahead-of-time compiler follow the options of each kernel, which it has no argument for."""
     from numba.core.compiler import Flags
     from numba.core.registry import cpu_target
@@ -152,7 +192,9 @@ def _compiled_as_declared(options: dict[Callable[..., Any], dict[str, Any]]) -> 
         cpu_target.options.parse_as_flags(flags, options[function])
         flags.no_compile = True
         flags.no_cfunc_wrapper = True
-        return original(*before, function, types, result, flags, **named)
+        compiled = original(*before, function, types, result, flags, **named)
+        tick()
+        return compiled
 
     compiler.compile_extra = compile_extra
     try:

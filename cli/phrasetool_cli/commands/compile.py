@@ -23,11 +23,12 @@ def command(json_file: str | None, quiet: bool) -> None:
     compiler a library is made that every command loads in milliseconds, beside the installed package or, where that
     cannot be written, in the user's cache folder.  Without one numba keeps what it compiles.
     """
-    from phrasetool.kernels.building import build_all
+    from phrasetool.kernels.building import build_all, count_kernels
 
     document, watch = json_document(json_file), TerminalWatch(quiet)
-    watch.say("compiling takes a minute or two")
-    built = build_all(["phrasetool", "moses_compat"])
+    packages = ["phrasetool", "moses_compat"]
+    with watch.items("compile", count_kernels(packages), "kernel") as tick:
+        built = build_all(packages, lambda: tick(1))
     for package, made in built.items():
         watch.say(f"{made.kernels} kernels of {package}: {made.place}")
     document({"packages": {package: vars(made) for package, made in built.items()}})

@@ -239,3 +239,21 @@ def test_kernels_import_no_scipy_and_leave_it_as_it_is():
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=clean_environment()
     )
     assert done.stdout.splitlines() == ["False", "[1.0, 1.0]"]
+
+
+def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, monkeypatch):
+    """What `phrasetool compile` does, with two small packages in place of its own."""
+    names = ["first_kernels", "second_kernels"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+        lines = [f"{MODULE}:dot float32:1Cr float32:1Cr", f"{MODULE}:count_nan float64:1Cw int64"]
+        (tmp_path / name / building.SIGNATURES).write_text("\n".join(lines[: 1 + (name == names[1])]) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ticks = []
+    built = building.build_all(names, lambda: ticks.append(1))
+    assert [built[name].kernels for name in names] == [1, 2]
+    assert len(ticks) == building.count_kernels(names) == 3
+    for name in names:
+        assert built[name].place == str(tmp_path / name / jit.EXTENSION)
+        assert (tmp_path / name / jit.MANIFEST).exists()
