@@ -13,7 +13,7 @@ ALLOWED = {
     "phrasetool.errors": ("messages of libraries", 2),
     "phrasetool.pruning.methods": ("an option", 2),
     "phrasetool.kernels.building": ("files and settings of our own", 3),
-    "moses_compat.pages.cells": ("text that is displayed", 1),
+    "moses_compat.pages.html": ("text that is displayed", 1),
     "moses_compat.pages.drawing": ("numbers of a drawing", 1),
     "moses_compat.experiments.report.pages": ("text that is displayed", 2),
     "moses_compat.experiments.settings": ("a setting", 1),
@@ -37,7 +37,7 @@ ALLOWED = {
 # Files that are read as text, in which Python also takes a carriage return for a line end.
 READ_AS_TEXT = {
     "phrasetool.kernels.building": 1, "phrasetool.models.saved_model": 1, "phrasetool.text_encoders.folder_safety": 1,
-    "phrasetool.text_encoders.vector_store": 1, "moses_compat.pages.templates": 1,
+    "phrasetool.text_encoders.vector_store": 1, "moses_compat.pages.html": 1,
     "moses_compat.jobs.table_parts": 2, "moses_compat.tables.binarize": 1, "moses_compat.files.kinds": 1,
     "moses_compat.files.finished_work": 2, "moses_compat.experiments.build_commands": 1,
     "moses_compat.experiments.experiment": 2, "phrasetool_cli.train.run": 1, "phrasetool_cli.commands.demo": 5,

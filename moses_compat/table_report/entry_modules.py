@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.jobs.show import ShownEntry
-from moses_compat.pages.cells import Cell, Column, Row, Table, number_cell, text_cell
-from moses_compat.pages.charts import Series, draw_bars
-from moses_compat.pages.drawing import number_text, percent_text
+from moses_compat.pages.drawing import Series, draw_bars, number_text, percent_text
+from moses_compat.pages.html import Cell, Column, Row, Table, number_cell, text_cell
 from moses_compat.table_report.measuring import EQUAL, FEWER, UNKNOWN, MeasuredReport
 from moses_compat.table_report.modules import (
     CHECK,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from moses_compat.jobs.show import ShownEntry, score_names
-from moses_compat.pages.cells import Cell, Column, Row, Table, number_cell, text_cell
 from moses_compat.pages.drawing import number_text, percent_text, printable
+from moses_compat.pages.html import Cell, Column, Row, Table, number_cell, text_cell
 from moses_compat.table_report.measuring import MeasuredReport
 from moses_compat.table_report.texts import KnownWords
 from moses_compat.tables.phrase_index import TableLine

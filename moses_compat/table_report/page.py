@@ -9,7 +9,7 @@ from typing import Any
 
 from moses_compat.files.paths import display_name
 from moses_compat.pages.drawing import printable
-from moses_compat.pages.templates import as_it_is, page_template
+from moses_compat.pages.html import as_it_is, page_template
 from moses_compat.table_report.entry_modules import (
     count_module,
     group_module,
@@ -25,6 +25,10 @@ from moses_compat.table_report.input_modules import (
     coverage_module,
     ini_module,
     removed_rows,
+    similarity_module,
+    suspicious_module,
+    suspicious_rows,
+    threshold_module,
 )
 from moses_compat.table_report.measuring import MeasuredReport, ReportRequest, draw_rows, lines_at, measure_report
 from moses_compat.table_report.modules import (
@@ -37,12 +41,6 @@ from moses_compat.table_report.modules import (
     SHOWN_ENTRIES,
     Module,
     ShownLines,
-)
-from moses_compat.table_report.similarity_modules import (
-    similarity_module,
-    suspicious_module,
-    suspicious_rows,
-    threshold_module,
 )
 from phrasetool.watch import SILENT, Watch
 

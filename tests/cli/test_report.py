@@ -15,10 +15,10 @@ import pytest
 
 from moses_compat.engine.decoder_tables import InputPhrases, load_entries
 from moses_compat.table_report.entry_modules import memory_of
+from moses_compat.table_report.input_modules import auc_of
 from moses_compat.table_report.measuring import ReportRequest, lines_at, measure_report
 from moses_compat.table_report.modules import CHECK, GOOD, PROBLEM, verdict_above
 from moses_compat.table_report.page import report_table
-from moses_compat.table_report.similarity_modules import auc_of
 from phrasetool.errors import DataError
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrases import Phrases

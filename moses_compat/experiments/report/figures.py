@@ -22,7 +22,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
-from moses_compat.pages.charts import stacked_histogram
 from moses_compat.pages.drawing import (
     GREY,
     INK,
@@ -41,6 +40,7 @@ from moses_compat.pages.drawing import (
     percent_text,
     printable,
     rewrite,
+    stacked_histogram,
 )
 from phrasetool.bitext.mining_quality import MiningQuality
 from phrasetool.text_splitting import split_words

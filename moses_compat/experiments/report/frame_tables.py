@@ -17,8 +17,8 @@ from moses_compat.experiments.report.figures import (
     protections,
 )
 from moses_compat.experiments.settings import ALL, DEV, FULL, RANDOM
-from moses_compat.pages.cells import Cell, Column, Row, Table, code, number_cell, share_cell, text_cell
 from moses_compat.pages.drawing import number_text, p_text, percent_text, printable
+from moses_compat.pages.html import Cell, Column, Row, Table, code, number_cell, share_cell, text_cell
 
 _VERY_SIGNIFICANT = 0.01
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from moses_compat.experiments.report.answers import answers
+from moses_compat.experiments.report.answers import answers, draw_ladder, ladder_table
 from moses_compat.experiments.report.figures import (
     MARGIN,
     curves_of,
@@ -33,11 +33,9 @@ from moses_compat.experiments.report.frame_tables import (
     surprise_tables,
     texts_of,
 )
-from moses_compat.experiments.report.ladder_steps import draw_ladder, ladder_table
 from moses_compat.experiments.settings import DEV, FULL, RANDOM
-from moses_compat.pages.cells import Cell, Table
 from moses_compat.pages.drawing import number_text, printable
-from moses_compat.pages.templates import page_template
+from moses_compat.pages.html import Cell, Table, page_template
 from phrasetool.text_splitting import split_lines, split_words
 
 # Whatever Markdown, GitHub's kind among others, would take for markup in a cell.

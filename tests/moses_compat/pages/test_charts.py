@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
-from moses_compat.pages.charts import Series, draw_bars, draw_histogram, draw_outlines, draw_shares, short_number
+from moses_compat.pages.drawing import Series, draw_bars, draw_histogram, draw_outlines, draw_shares, short_number
 
 
 def titles(drawing, kind):

@@ -2,8 +2,7 @@
 
 import re
 
-from moses_compat.experiments.report.answers import answers
-from moses_compat.experiments.report.ladder_steps import draw_ladder, ladder_table
+from moses_compat.experiments.report.answers import answers, draw_ladder, ladder_table
 from tests.moses_compat.experiments.report.report_frames import ladder
 
 

@@ -14,9 +14,8 @@ from moses_compat.experiments.report.pages import (
     markdown_table,
     write_report,
 )
-from moses_compat.pages.cells import Cell, Column, Row, Table
 from moses_compat.pages.drawing import printable
-from moses_compat.pages.templates import prose
+from moses_compat.pages.html import Cell, Column, Row, Table, prose
 from tests.moses_compat.experiments.report.report_frames import (
     FACTS,
     NAN,
