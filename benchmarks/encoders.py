@@ -75,7 +75,7 @@ def main() -> None:
     if options.rounds and YARDSTICK not in chosen:
         parser.error(f"annotate is timed beside {YARDSTICK}, which is not among the rows; give --rounds 0")
     found: dict[str, dict[str, Any]] = {way: {} for way in chosen}
-    trial = ["--epochs", str(options.iterations)] if options.iterations else []
+    trial = ["--epochs", str(options.epochs)] if options.epochs else []
     models = {}
     for way, changes in chosen.items():
         models[way] = str(WORK / f"encoders-{way.replace(', ', '-').replace(' ', '')}")
@@ -94,7 +94,7 @@ def main() -> None:
         alike = {way: model for way, model in models.items() if "layers" not in chosen[way]}
         for way, row in annotating(alike, options.rounds).items():
             found[way]["annotate"] = row
-    if options.iterations:
+    if options.epochs:
         print(json.dumps(found, indent=2))
         return
     # What was not measured now stays as it was measured before.
