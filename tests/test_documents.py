@@ -76,6 +76,13 @@ def test_the_site_asks_no_other_machine_for_anything(site):
         assert not re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*"', path.read_text("utf-8"))
 
 
+def test_no_page_shows_raw_markup(site):
+    """Snippets and marks that a formatter broke are text on the page, which the strict mode does not notice."""
+    for path in site.rglob("*.html"):
+        text = re.sub(r"<[^>]*>", "", path.read_text("utf-8"))
+        assert not re.search(r"-- ?8 ?&lt; ?--|^:::|<!-- value|\{\{ ", text, re.MULTILINE), path
+
+
 def test_equations_are_shown(site):
     text = (site / "models/brae.html").read_text("utf-8")
     assert text.count("<math") > 10
