@@ -136,6 +136,7 @@ def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> di
     predicted, positive, corrupted = torch.tensor(rng.normal(size=(3, BATCH, dimension)), dtype=torch.float32).tanh()
     pool = unit_vectors(torch.tensor(rng.normal(size=(POOL, dimension)), dtype=torch.float32))
     predicted.requires_grad_()
+    log_shares = (torch.full((BATCH,), -8.0), torch.full((BATCH,), -8.0))
     seconds: dict[str, list[float]] = {loss: [] for loss in losses}
     for number in range(rounds + 1):
         for loss in losses:
@@ -143,7 +144,7 @@ def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> di
             frozen = FrozenBatch(positive, corrupted, pool, rng)
             began = time.perf_counter()
             if isinstance(measure, JointObjective):
-                found = measure.batch_losses(predicted, positive)
+                found = measure.batch_losses(predicted, positive, log_shares)
             else:
                 found = measure.frozen_losses(predicted, frozen)
             torch.autograd.grad(found.mean(), predicted)
