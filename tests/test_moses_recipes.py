@@ -78,57 +78,75 @@ def test_no_page_has_a_command_that_is_not_run():
         assert [line for line in found if line not in commands(page) and " model/" in line] == []
 
 
-def test_the_whole_way(folder):
-    full, small, annotated = (
-        MosesModel.read(str(folder / "model" / name)) for name in ("moses.ini", "moses.small.ini", "moses.sim.ini")
+def test_the_walkthrough(folder):
+    full, annotated, tuned, small = (
+        MosesModel.read(str(folder / f"model/moses{name}.ini")) for name in ("", ".annotated", ".tuned", ".small")
     )
+    assert Path(annotated.table).name == Path(tuned.table).name == "phrase-table.annotated.gz"
     assert Path(small.table).name == "phrase-table.small.gz"
-    assert Path(annotated.table).name == "phrase-table.sim.gz"
     assert Path(small.reordering).name == "reordering-table.small.wbe-msd-bidirectional-fe.gz"
-    assert annotated.reordering == small.reordering
-    assert annotated.features.sizes["TranslationModel"] == full.features.sizes["TranslationModel"] + 2
-    # Pruned in step.
-    tables = [read(Path(path)).splitlines() for path in (small.table, small.reordering, full.table)]
+    sizes = [model.features.sizes["TranslationModel"] for model in (full, annotated, tuned, small)]
+    assert sizes == [4, 8, 8, 8]
+    # The table is annotated as a whole, pruned afterwards, and its reordering table with it.
+    tables = [read(Path(path)).splitlines() for path in (full.table, annotated.table, small.table, small.reordering)]
     pairs = [[line.split(b" ||| ")[:2] for line in lines] for lines in tables]
     assert pairs[0] == pairs[1]
-    assert 0.14 * len(pairs[2]) < len(pairs[0]) <= 0.15 * len(pairs[2])
-    # With weights of 0, annotating changes no translation.
-    assert (folder / "test.sim.out").read_bytes() == (folder / "test.small.out").read_bytes()
-    assert (folder / "model/phrase-table.sim.minphr").stat().st_size > 0
+    assert pairs[2] == pairs[3]
+    assert 0.14 * len(pairs[0]) < len(pairs[2]) <= 0.15 * len(pairs[0])
+    assert set(tables[2]) < set(tables[1])
+    # New columns change no translation before the weights are tuned; pruning keeps the tuned weights.
+    assert (folder / "test.annotated.out").read_bytes() == (folder / "test.full.out").read_bytes()
+    weights = [read_moses_ini(str(folder / f"model/moses.{name}.ini")).weights for name in ("tuned", "small")]
+    assert weights[0] == weights[1]
+    assert any(weights[0]["TranslationModel0"][4:])
+    assert (folder / "model/phrase-table.small.minphr").stat().st_size > 0
     assert (folder / "model/reordering-table.small.wbe-msd-bidirectional-fe.minlexr").stat().st_size > 0
 
 
 @pytest.mark.parametrize("page", OTHERS)
 def test_the_other_pages(folder, page):
+    if page == "ems.md":
+        # EMS names tables without their ending.
+        text = (folder / "model/moses.ini").read_text("utf-8")
+        assert text.count(".gz ") + text.count(".gz\n") == 2
+        (folder / "model/moses.ini.1").write_text(re.sub(r"\.gz(?=\s)", "", text), "utf-8")
     run_page(page, {"tune": ["--iterations", "2"]})
     if page == "binary.md":
-        assert "num_scores\t6\n" in (folder / "model/phrase-table.sim.probing/config").read_text()
-        assert "NumScores 6\n" in (folder / "model/phrase-table.sim.ondisk/Misc.dat").read_text()
+        assert "num_scores\t8\n" in (folder / "model/phrase-table.small.probing/config").read_text()
+        assert "NumScores 8\n" in (folder / "model/phrase-table.small.ondisk/Misc.dat").read_text()
     if page == "ems.md":
-        rule = ("-m", "brae", "--method", "count+semantic", "--target-size", "0.15")
+        rule = ("--method", "count", "--target-size", "0.15")
         assert run_inside("prune", "model/phrase-table.gz", *rule, "-o", "direct.gz").code == 0
         assert read(folder / "model/phrase-table-pruned.gz") == read(Path("direct.gz")) != b""
+        ini = read_moses_ini(str(folder / "model/moses.annotated.ini"))
+        assert ini.weights["TranslationModel0"][4:] == [0, 0, 0, 0]
     if page == "train-model.md":
-        ini = read_moses_ini(str(folder / "model/moses.sim.ini"))
-        assert ini.weights["TranslationModel0"][4:] == [0, 0]
+        untuned, pruned = (
+            read_moses_ini(str(folder / f"model/moses.{name}.ini")).weights["TranslationModel0"]
+            for name in ("smoothed", "count")
+        )
+        assert untuned[4:] == [0, 0]
+        assert len(pruned) == 6
+        assert any(pruned[4:])
 
 
 @pytest.mark.requires_reference
 @pytest.mark.slow
-def test_the_whole_way_on_a_real_run(reference, tmp_path, monkeypatch):
+def test_the_walkthrough_on_a_real_run(reference, tmp_path, monkeypatch):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "model").mkdir()
     for path in reference.iterdir():
         (tmp_path / "model" / path.name).symlink_to(path)
-    corpora = {"train": ("train.{}.gz", 300), "test": ("test_2016_flickr.{}", 50)}
+    corpora = {"train": ("train.{}.gz", 300), "dev": ("dev.{}", 50), "test": ("test_2016_flickr.{}", 50)}
     for name, (pattern, lines) in corpora.items():
         for language in ("de", "en"):
             data = (reference.parent / pattern.format(language)).read_bytes()
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
             write(tmp_path / f"corpus/{name}.{language}", b"\n".join(data.split(b"\n")[:lines]) + b"\n")
     monkeypatch.chdir(tmp_path)
-    run_page("index.md", {"train": ["--epochs", "2", "-q"]}, until="Tune")
-    outputs = [(tmp_path / f"test.{name}.out").read_bytes().split(b"\n") for name in ("full", "small", "sim")]
+    run_page("index.md", {"train": ["--epochs", "2", "-q"], "tune": ["--iterations", "1"]}, until="Build a binary table")
+    full, annotated = ((tmp_path / f"test.{name}.out").read_bytes().split(b"\n") for name in ("full", "annotated"))
     moses = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
-    assert [line.split() for line in outputs[0][:50]] == [line.split() for line in moses[:50]]
-    assert outputs[1] == outputs[2]
+    assert [line.split() for line in full[:50]] == [line.split() for line in moses[:50]]
+    assert annotated == full
+    assert (tmp_path / "test.small.out").read_bytes().count(b"\n") == 50
