@@ -144,7 +144,9 @@ def test_the_walkthrough_on_a_real_run(reference, tmp_path, monkeypatch):
             data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
             write(tmp_path / f"corpus/{name}.{language}", b"\n".join(data.split(b"\n")[:lines]) + b"\n")
     monkeypatch.chdir(tmp_path)
-    run_page("index.md", {"train": ["--epochs", "2", "-q"], "tune": ["--iterations", "1"]}, until="Build a binary table")
+    run_page(
+        "index.md", {"train": ["--epochs", "2", "-q"], "tune": ["--iterations", "1"]}, until="Build a binary table"
+    )
     full, annotated = ((tmp_path / f"test.{name}.out").read_bytes().split(b"\n") for name in ("full", "annotated"))
     moses = (reference / "test_2016_flickr.moses.en").read_bytes().split(b"\n")
     assert [line.split() for line in full[:50]] == [line.split() for line in moses[:50]]
