@@ -43,18 +43,18 @@ wheel: $(VENV)/installed-dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# What the demo needs, which is a part of all that can be installed.
-$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[demo]'
-	touch $@
-
-$(VENV)/compiled: $(VENV)/installed phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt
-	$(BIN)/phrasetool compile
+# What the demo needs, which is a part of all that can be installed.  Kernels are compiled with the base alone, while
+# the rest is installed; Python compiles bytecode when it is first needed.
+INSTALL := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable
+$(VENV)/compiled: pyproject.toml constraints.txt phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt \
+		| $(VENV)/bin/python
+	$(INSTALL) .
+	$(BIN)/phrasetool compile & compiler=$$!; $(INSTALL) '.[demo]' && wait $$compiler
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/installed
+	touch $@
 
 clean:
 	rm -rf $(VENV) demo-output site
