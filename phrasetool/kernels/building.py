@@ -35,6 +35,19 @@ def signatures(package: Path) -> list[tuple[str, list[str]]]:
     return [(name, codes) for name, *codes in map(str.split, lines) if not name.startswith("#")]
 
 
+def usable_signatures(package: Path) -> list[tuple[str, list[str]]]:
+    """`signatures` of the kernels whose modules can be imported; others need an optional package that is missing.
+
+    Those are compiled by numba when they are first called, once the package is installed.
+    """
+    usable = []
+    for name, codes in signatures(package):
+        with contextlib.suppress(ModuleNotFoundError):
+            _kernel_named(name)
+            usable.append((name, codes))
+    return usable
+
+
 def numba_type(code: str) -> Any:
     """The type that a code stands for; see `jit`."""
     types: Any = importlib.import_module("numba.core.types")
@@ -115,7 +128,7 @@ def _c_compiler() -> str:
 
 def fill_cache(package: Path, tick: Tick = lambda: None) -> int:
     """Have numba compile the kernels of a package's list, or load what it keeps of them; how many they are."""
-    listed = signatures(package)
+    listed = usable_signatures(package)
     for name, codes in listed:
         kernel = _kernel_named(name)
         getattr(kernel, "dispatcher", kernel).compile(tuple(map(numba_type, codes)))
@@ -152,7 +165,7 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
     compiler.output_dir, compiler.target_cpu = str(target), processor.name
     kernels: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
-    listed = signatures(package)
+    listed = usable_signatures(package)
     for number, (name, codes) in enumerate(listed):
         kernel = _kernel_named(name)
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)
