@@ -19,7 +19,7 @@ from moses_compat.corpora.texts import read_text_lines, surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, Chain, CommandRunner, shown_path
+from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, Chain, CommandRunner
 from moses_compat.experiments.settings import TextPair
 from moses_compat.files.streams import Input, Output
 from moses_compat.tables.blocks import count_entries
@@ -536,7 +536,7 @@ def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveR
             None if given else round(score.bleu - samples[0].bleu, 4), low, high, round(plan.seconds(system), 1),
         ))  # fmt: skip
     result.files = dict(_files(request, store))
-    result.commands = _commands(request, store)
+    result.commands = _commands(request)
     return result
 
 
@@ -555,17 +555,16 @@ def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, st
     if not request.does("prune"):
         uses["steps"] = "the tables of moses.ini, and what the steps made"
     for name, use in uses.items():
-        path = store.path(name)
-        if name == "improve.json" or os.path.exists(path):
-            yield shown_path(path), use
+        if name == "improve.json" or os.path.exists(store.path(name)):
+            yield os.path.join(request.output, name), use
 
 
-def _commands(request: ImproveRequest, store: BuildStore) -> list[str]:
+def _commands(request: ImproveRequest) -> list[str]:
     """How to translate with the result."""
-    ini = shown_path(store.path("moses.ini"))
+    ini = os.path.join(request.output, "moses.ini")
     if not request.does("rerank"):
         return [f"phrasetool decode --moses-ini {ini} new.source -o new.target"]
-    translator, weights = (shown_path(store.path(name)) for name in ("translator", "rerank-weights.json"))
+    translator, weights = (os.path.join(request.output, name) for name in ("translator", "rerank-weights.json"))
     return [
         f"phrasetool decode --moses-ini {ini} new.source --n-best-list new.nbest.gz {N_BEST} -o new.first",
         f"phrasetool rerank new.nbest.gz --source new.source -m {translator} --weights {weights} -o new.target",

@@ -519,7 +519,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         report.entries, report.sources = collected.entries, len(collected.store)
         report.counts, report.unreadable = collected.counts, collected.unreadable
         limits = "candidate is probable enough (--min-probability)"
-        scan.refuse_empty(source.name, report.entries, report.candidates, limits)
+        scan.refuse_empty(source.name, report.entries, report.candidates + report.always, limits)
         if meter:
             report.coverage = meter.coverage(collected.knows)
             meter.check(report.coverage, collected.knows, scan)

@@ -42,7 +42,7 @@ def test_a_map(files, options):
     [
         (("--to", "bicleaner", "--min-probability", 1), "no pair of single words is probable enough"),
         (("--to", "lexicon", "--min-pair-count", 10**6), "no pair of terms is frequent and probable enough"),
-        (("--to", "vmap", "--min-probability", 1), "no candidate is probable enough"),
+        (("--to", "vmap", "--min-probability", 1, "--always", 0), "no candidate is probable enough"),
     ],
 )
 def test_an_empty_output_is_refused(files, options, reason):

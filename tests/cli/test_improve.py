@@ -10,6 +10,7 @@ import time
 import pytest
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.experiments.build_commands import shown_path
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.tables.blocks import count_entries
 from phrasetool.smt.evaluation.metrics import evaluate
@@ -158,7 +159,8 @@ def test_options_reach_the_commands(demo_files, tmp_path):
     assert done.code == 0, done.err
     assert "BLEU on the development set, which the weights were tuned on (102 sentences)" in done.out.decode()
     line = json.loads((tmp_path / "out" / "commands.json").read_text())["augment"]["command"]
-    for part in (f"--text {text}", f"--monolingual {text}", "--seed 7", "--force"):
+    named = shown_path(str(text))
+    for part in (f"--text {named}", f"--monolingual {named}", "--seed 7", "--force"):
         assert f" {part} " in line
     assert list(json.loads((tmp_path / "out" / "commands.json").read_text())) == [
         "translate-0", "augment", "result-ini", "translate-1"

@@ -171,7 +171,10 @@ def test_of_the_demo_it_is_files_and_commands(tmp_path):
 def test_of_compiling_it_is_where_kernels_are(monkeypatch):
     from phrasetool.kernels import building
 
-    monkeypatch.setattr(building, "_build_somewhere", lambda package: building.Built(3, f"in {package}"))
+    def build_all(packages, tick):
+        return {package: building.Built(3, f"in {package}") for package in packages}
+
+    monkeypatch.setattr(building, "build_all", build_all)
     found = only_a_document("compile", "-q")
     assert found["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
     assert list(found["packages"]) == ["phrasetool", "moses_compat"]

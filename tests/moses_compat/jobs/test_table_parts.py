@@ -205,7 +205,7 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("annotate", "--smoothing", "kneser-ney"), "part files take no --moses-ini"),
+        (("annotate", "--smoothing", "kneser-ney"), "part files take no --smoothing kneser-ney; -m and --forced-pairs"),
         (("prune", "--target-size", "0.5"), "pruned by a threshold of similarity"),
         (("prune", "-t", "0.5", "--rejected", "r"), "nothing else is written"),
         (("prune", "--method", "count", "--target-size", "0.5"), "pruned by a threshold of similarity"),

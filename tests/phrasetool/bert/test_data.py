@@ -90,7 +90,7 @@ def test_characters_seen_seldom_are_no_pieces():
 
 def test_text_of_nothing():
     for lines in ([], ["\u200b", "\u200b"]):
-        with pytest.raises(ValueError, match="no text to learn pieces from"):
+        with pytest.raises(ValueError, match="no text to learn subword units from"):
             train_word_pieces(lines, MaskedLmSettings())
 
 

@@ -139,7 +139,7 @@ def test_a_cluster_that_is_not_there(cluster, tmp_path, model_folder):
     from phrasetool.cluster.ray_runner import RayRunner
 
     try:
-        with pytest.raises(PhraseToolError, match="there is no cluster"):
+        with pytest.raises(PhraseToolError, match="no cluster runs there"):
             RayRunner("ray://127.0.0.1:1")
     finally:
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
