@@ -144,7 +144,7 @@ def test_texts_are_made_ready(tmp_path, folder):
     assert EncoderRequest(str(folder), detokenise="zh").ready("很 好", 0) == "很好"
     assert EncoderRequest(str(folder)).ready("a , b", 1) == "a , b"
     for wrong in ("german", "de,en,fr", "de,"):
-        with pytest.raises(ValueError, match="expected (a|one)"):
+        with pytest.raises(ValueError, match=r"expected (a|one)"):
             EncoderRequest(str(folder), detokenise=wrong)
     with pytest.raises(ValueError, match="unknown normalisation 'no'"):
         EncoderRequest(str(folder), normalise="no")
