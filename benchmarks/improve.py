@@ -29,7 +29,7 @@ def improved(options: list[str], folder: Path, keep: bool) -> dict[str, Any]:
     Args:
         options: that differ between runs.
         folder: of the result.
-        keep: whether a run that is there is continued, and its minutes are those of its commands.
+        keep: whether an earlier run is continued; its minutes are then the sum of its commands'.
     """
     moses = reference()
     data = moses.parent
@@ -72,7 +72,7 @@ def by_test(translations: Path, given: Path, data: Path) -> dict[str, dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", action="store_true", help="continue runs that are there, as after an interruption")
+    parser.add_argument("--keep", action="store_true", help="continue earlier runs, as after an interruption")
     options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
     runs = {

@@ -140,10 +140,15 @@ def report(name: str, figures: dict) -> None:
     (results / f"{name}.json").write_text(text + "\n")
 
 
+def compile_bytecode(checkout: Path = ROOT) -> None:
+    """Compile what installing compiles: without it, every command parses all modules again."""
+    packages = [str(checkout / name) for name in ("phrasetool", "moses_compat", "cli/phrasetool_cli")]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
+
+
 def compile_kernels() -> None:
     """What installing does once, bytecode and kernels (`phrasetool compile`), where something has changed."""
-    packages = [str(ROOT / name) for name in ("phrasetool", "moses_compat", "cli/phrasetool_cli")]
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
+    compile_bytecode()
     # Tests, of which benchmarks read some helpers, leave the library alone.
     os.environ.pop(MODE, None)
     for package in ("phrasetool", "moses_compat"):

@@ -6,7 +6,7 @@
     <!-- value: NAME -->...<!-- end -->             a number or a word of VALUES, in the middle of a line
     <!-- value: PATH FORMAT -->...<!-- end -->      what stands at a path of kept_results.find, by a format of Python's
 
-README.md has no marks, which would distract who reads its source: it is written from docs/README.in.
+README.md has no marks, which would distract readers of its source: it is written from docs/README.in.
 
 A page whose numbers are filled in may hold no decimal number outside of these marks, of code and of comments, so that
 none can go stale; `--check` changes nothing and says what would change, or is typed.

@@ -14,11 +14,10 @@ import gzip
 import json
 import shutil
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
-from measuring import WORK, model, reference, report, summary, usage
+from measuring import WORK, compile_bytecode, model, reference, report, summary, usage
 
 BAR = 1.03
 
@@ -64,12 +63,6 @@ def first_lines(path: str, place: Path, count: int) -> str:
     with gzip.open(path, "rb") as source:
         place.write_bytes(b"".join(next(source) for _ in range(count)))
     return str(place)
-
-
-def compile_bytecode(checkout: Path) -> None:
-    """Compile what installing compiles: without it, every command parses all modules again."""
-    packages = [str(checkout / name) for name in ("phrasetool", "moses_compat", "cli/phrasetool_cli")]
-    subprocess.run([sys.executable, "-m", "compileall", "-q", *packages], check=True)
 
 
 def cpu_seconds(checkout: Path, arguments: list[str]) -> float:

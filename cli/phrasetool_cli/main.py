@@ -145,7 +145,8 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
       phrasetool prune table.gz --moses-ini moses.ini --forced-pairs forced.gz \\
         --target-size 10% -o small.gz
 
-    `phrasetool COMMAND --help` lists the options of a command.  $PHRASETOOL_MODEL is the default of --model.
+    `phrasetool COMMAND --help` lists the options of a command.  $PHRASETOOL_MODEL is the default
+    of --model where a command needs a model.
     """
     from phrasetool_cli.config_file import find_config, read_config
 

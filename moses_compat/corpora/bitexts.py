@@ -374,6 +374,27 @@ def read_directions(forward: str, reverse: str) -> tuple[Alignments, Alignments]
     return first, second
 
 
+def read_text_pair(source: str, target: str) -> tuple[bytes, bytes]:
+    """Read a text and its translation as a whole; the last line of each gets a line feed if it lacks one.
+
+    Args:
+        source, target: the files.
+
+    Raises:
+        DataError: a file is damaged, the source has no lines, or the two differ in their number of lines.
+    """
+    texts = []
+    for path in (source, target):
+        with Input(path) as stream:
+            text = stream.read_all()
+        texts.append(text if not text or text.endswith(b"\n") else text + b"\n")
+    first, second = texts
+    if not first:
+        raise DataError(source, "the file has no lines")
+    check_line_counts(source, first.count(b"\n"), target, second.count(b"\n"))
+    return first, second
+
+
 def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes]]) -> dict[str, tuple[int, int]]:
     """Which texts share sentence pairs with a bitext: by name, how many do, and of how many.
 

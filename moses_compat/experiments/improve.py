@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from moses_compat.corpora.bitexts import check_line_counts, shared_pairs
+from moses_compat.corpora.bitexts import read_text_pair, shared_pairs
 from moses_compat.corpora.texts import read_text_lines, surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
@@ -24,21 +24,13 @@ from moses_compat.experiments.settings import TextPair
 from moses_compat.files.streams import Input, Output
 from moses_compat.tables.blocks import count_entries
 from phrasetool.disk.folders import check_folder
-from phrasetool.errors import DataError, PhraseToolError, reason
+from phrasetool.errors import PhraseToolError, reason
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import Bootstrap, sentence_statistics
 from phrasetool.watch import SILENT, Watch
 
-# Name on the command line -> what the step does.
-STEPS = {
-    "forced-decoding": "decode the bitext to its own translations, leaving each sentence out of the model",
-    "model": "train a phrase model on the pairs that forced decoding uses",
-    "augment": "add entries for out-of-vocabulary words",
-    "columns": "add smoothed and forced-decoding probabilities",
-    "tune": "tune the weights after each change of the table",
-    "prune": "prune the table",
-    "rerank": "train a translator and rerank n-best lists",
-}
+# Steps that can be left out, in their order.
+STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
 N_BEST = 100
 # Development set of the default size: sizes are tried until a loss of this many points is no longer excluded.
 MARGIN = 0.3
@@ -122,7 +114,7 @@ class System:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step achieved.
+    """Result of a step.
 
     Attributes:
         step: its name.
@@ -130,7 +122,7 @@ class StepResult:
         bleu: on the evaluation text.
         gain: difference to the given model; None for that model itself.
         gain_low, gain_high: its 95 % interval.
-        seconds: that its commands took, in this run or an earlier one.
+        seconds: time of its commands, in this run or an earlier one.
     """
 
     step: str
@@ -145,7 +137,7 @@ class StepResult:
 
 @dataclass
 class ImproveResult:
-    """What came out.
+    """Result of a run.
 
     Attributes:
         text: `test` or `dev`, on which BLEU was measured.
@@ -163,7 +155,7 @@ class ImproveResult:
 
 
 class _Plan:
-    """The commands of a run, in one line, with those of the translator beside it.
+    """The commands of a run: one chain, and that of the translator next to it.
 
     Args:
         request: the run.
@@ -185,12 +177,12 @@ class _Plan:
         self._build()
 
     def seconds(self, system: System) -> float:
-        """How long the commands of a step took, as far as it is known."""
+        """Return the seconds of the commands of a step, as far as they are known."""
         return sum(self._store.seconds(self._makers[system.name]).values())
 
     @property
     def phases(self) -> list[list[Chain]]:
-        """What can run side by side, phase by phase."""
+        """Chains that can run side by side, phase by phase."""
         return [[self.main, self.translator] if self.translator else [self.main], [self.last]]
 
     @property
@@ -398,7 +390,7 @@ class _Plan:
 
 
 def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILENT) -> ImproveResult:
-    """Do what is not done yet of a run, and report BLEU after each step.
+    """Run the commands that are not done yet, and report BLEU after each step.
 
     Args:
         request: the run.
@@ -447,20 +439,9 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
 
 
 def _read_texts(files: Sequence[TextPair]) -> tuple[bytes, bytes]:
-    """Read texts as one: source and target, each line with its line end."""
-    sides: tuple[list[bytes], list[bytes]] = ([], [])
-    for pair in files:
-        lengths = []
-        for path, texts in zip((pair.source, pair.target), sides, strict=True):
-            with Input(path) as stream:
-                text = stream.read_all()
-            text = text if not text or text.endswith(b"\n") else text + b"\n"
-            lengths.append(text.count(b"\n"))
-            texts.append(text)
-        if not lengths[0]:
-            raise DataError(pair.source, "the file has no lines")
-        check_line_counts(pair.source, lengths[0], pair.target, lengths[1])
-    return b"".join(sides[0]), b"".join(sides[1])
+    """Read texts as one: source and target."""
+    sources, targets = zip(*(read_text_pair(pair.source, pair.target) for pair in files), strict=True)
+    return b"".join(sources), b"".join(targets)
 
 
 def _warn_of_overlaps(request: ImproveRequest, texts: Mapping[str, tuple[bytes, bytes]], watch: Watch) -> None:
@@ -478,25 +459,24 @@ def _check_development_set(request: ImproveRequest, model: MosesModel, text: tup
     source, target = text
     check.texts(source, [target])
     phrases = InputPhrases.of(surface_words(source, request.dev.source), model.longest)
-    table = MosesModel.read(request.ini).load_table(phrases, Symbols(), request.threads)
+    table = replace(model, reordering=None).load_table(phrases, Symbols(), request.threads)
     check.fit(table, phrases.sentences, source, [target])
 
 
-# Seconds on one core of a run on German-English (1.1 million entries, benchmarks/improve.py): of a sentence that is
-# forced-decoded, tuned on (all iterations) or translated with an n-best list; of a sentence pair that the translator
-# learns from; of an entry of the table in each other command.
+# Seconds on one core, of the run in benchmarks/results/improve.json (1.1 million entries, 29,000 sentence pairs, most
+# commands next to another one): of a sentence, or of an entry of the table.
 _SECONDS_PER_SENTENCE = {
-    "force-decode": 0.004, "tune": 0.25, "decode": 0.012, "train translator": 0.03, "rerank": 0.12, "train": 0.003,
-    "prune": 0.2,
+    "force-decode": 0.0025, "train": 0.0013, "train translator": 0.019, "tune": 0.15, "decode": 0.009, "rerank": 0.1,
+    "prune": 0.15,
 }  # fmt: skip
-_SECONDS_PER_ENTRY = {"augment": 2e-5, "annotate": 1e-5, "prune": 2e-5, "moses-ini": 0.0}
+_SECONDS_PER_ENTRY = {"augment": 1.1e-5, "annotate": 3e-6, "prune": 5e-6}
 
 
 def expected_minutes(
     commands: Sequence[BuildCommand], request: ImproveRequest, model: MosesModel,
     texts: Mapping[str, tuple[bytes, bytes]],
 ) -> float:  # fmt: skip
-    """Estimate how long commands take, from the sizes of their inputs.
+    """Estimate the time of commands from the sizes of their inputs.
 
     Args:
         commands: what is to be run.
@@ -512,7 +492,8 @@ def expected_minutes(
     seconds = 0.0
     for command in commands:
         name = " ".join(command.arguments[: 1 + (command.arguments[1] == "translator")])
-        lines = sentences.get(name, test or dev if name in ("decode", "rerank") else dev)
+        listed = {"decode": test or dev, "rerank": test + dev}
+        lines = sentences.get(name, listed.get(name, dev))
         if name != "prune" or request.size is None:
             seconds += _SECONDS_PER_SENTENCE.get(name, 0.0) * lines
         seconds += _SECONDS_PER_ENTRY.get(name, 0.0) * entries
@@ -541,7 +522,7 @@ def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveR
 
 
 def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, str]]:
-    """What the files of the folder are for, in the order of their use."""
+    """Yield each file of the folder with its use."""
     uses = {
         "moses.ini": "the model, for Moses and `phrasetool decode`",
         "phrase-table.gz": "its phrase table",
@@ -560,7 +541,7 @@ def _files(request: ImproveRequest, store: BuildStore) -> Iterator[tuple[str, st
 
 
 def _commands(request: ImproveRequest) -> list[str]:
-    """How to translate with the result."""
+    """Return the commands that translate with the result."""
     ini = os.path.join(request.output, "moses.ini")
     if not request.does("rerank"):
         return [f"phrasetool decode --moses-ini {ini} new.source -o new.target"]

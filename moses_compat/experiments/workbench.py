@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from moses_compat.corpora.bitexts import check_line_counts, shared_pairs
+from moses_compat.corpora.bitexts import read_text_pair, shared_pairs
 from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
@@ -16,12 +16,11 @@ from moses_compat.engine.model import Laboratory, MosesModel
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import BuildStore, Phases, RunStore, commands_of, decoder_identity
 from moses_compat.experiments.settings import DEV, ExperimentConfig, TextPair
-from moses_compat.files.streams import Input, Output
+from moses_compat.files.streams import Output
 from moses_compat.ini.tables import choose_table, weights_of
 from moses_compat.measures.measure import MeasureRequest, measure_file
 from moses_compat.measures.similarities import FileSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.errors import DataError
 from phrasetool.phrases import Phrases
 from phrasetool.pipeline import Runner
 from phrasetool.pruning.measures import SIMILARITIES, Measures
@@ -67,19 +66,9 @@ def read_experiment_texts(config: ExperimentConfig) -> ExperimentTexts:
 
 
 def _pair(pair: TextPair, limit: int | None) -> tuple[bytes, bytes]:
-    sides = [_read(path) for path in (pair.source, pair.target)]
-    lines = [text.split(b"\n")[:-1] for text in sides]
-    if not lines[0]:
-        raise DataError(pair.source, "the file has no lines")
-    check_line_counts(pair.source, len(lines[0]), pair.target, len(lines[1]))
+    lines = [text.split(b"\n")[:-1] for text in read_text_pair(pair.source, pair.target)]
     first, second = (b"\n".join(side[:limit]) + b"\n" for side in lines)
     return first, second
-
-
-def _read(path: str) -> bytes:
-    with Input(path) as stream:
-        text = stream.read_all()
-    return text if not text or text.endswith(b"\n") else text + b"\n"
 
 
 def text_lines(text: bytes) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -224,22 +224,14 @@ class MeasuredReport:
     small: SmallTable | None = None
 
 
-class _Part(NamedTuple):
-    """Numbers of a block; see `EntryNumbers` and `SourceNumbers`."""
+_Numbers = TypeVar("_Numbers", EntryNumbers, SourceNumbers)
 
-    good: Mask
-    target_words: npt.NDArray[np.uint8]
-    joint: FloatArray
-    targets: HashArray
-    worth: FloatArray
-    strength: FloatArray
-    kept: Mask
-    frequent: Mask
-    found: npt.NDArray[np.uint8]
-    lines: npt.NDArray[np.int32]
-    words: npt.NDArray[np.uint8]
-    keys: HashArray
-    complete: npt.NDArray[np.uint8]
+
+class _Part(NamedTuple):
+    """Numbers of a block."""
+
+    entries: EntryNumbers
+    sources: SourceNumbers
     derived: int
     running: int
     drawn: tuple[Phrases, Phrases] | None
@@ -247,8 +239,6 @@ class _Part(NamedTuple):
     position: int
 
 
-_ENTRY_FIELDS = ("good", "target_words", "joint", "targets", "worth", "strength", "kept", "frequent", "found")
-_SOURCE_FIELDS = ("lines", "words", "keys", "complete")
 _TYPES = {
     "good": np.bool_, "target_words": np.uint8, "joint": np.float32, "targets": np.uint64, "worth": np.float32,
     "strength": np.float32, "kept": np.bool_, "frequent": np.bool_, "found": np.uint8, "lines": np.int32,
@@ -310,11 +300,15 @@ class _BlockMeasurer:
             marks += [distinct_words(sources), distinct_words(targets)]
         if self.reference is not None:
             marks.append(distinct_words(self.reference.read(raw.text, target_starts, target_ends)))
-        return _Part(
-            good, target_words, joint.astype(np.float32), keys[1], worth, strength, kept, frequent, found,
+        of_entries = EntryNumbers(
+            good, target_words, joint.astype(np.float32), keys[1], worth, strength, kept, frequent, found
+        )
+        of_sources = SourceNumbers(
             np.diff(block.group_offsets).astype(np.int32), np.minimum(block.source_lengths, _MOST).astype(np.uint8),
-            np.maximum.reduceat(keys[0], heads) if len(heads) else keys[0],
-            _complete(counts.values, good, heads), int(counts.derived.sum()), int(lengths.sum()),
+            np.maximum.reduceat(keys[0], heads) if len(heads) else keys[0], _complete(counts.values, good, heads),
+        )  # fmt: skip
+        return _Part(
+            of_entries, of_sources, int(counts.derived.sum()), int(lengths.sum()),
             self._drawn(raw, block.group_offsets, block.sources, block.targets, good), tuple(marks), raw.position,
         )  # fmt: skip
 
@@ -376,13 +370,13 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
             for words, found in zip(marks, part.marks, strict=True):
                 words.add(found)
             parts.append(part)
-            done += len(part.good)
+            done += len(part.entries.good)
             progress(part.position, done)
         reader.finish(done)
     if done != summary.entries:
         raise _changed(request.table)
-    entries = EntryNumbers(**{name: _joined(parts, name) for name in _ENTRY_FIELDS})
-    sources = SourceNumbers(**{name: _joined(parts, name) for name in _SOURCE_FIELDS})
+    entries = _joined(EntryNumbers, [part.entries for part in parts])
+    sources = _joined(SourceNumbers, [part.sources for part in parts])
     similarity = _similarity(model, check.fit, parts, request.seed) if model else None
     measured = MeasuredReport(
         request, summary, verdicts(summary), os.path.getsize(request.table), entries, sources,
@@ -400,9 +394,14 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
     return measured
 
 
-def _joined(parts: Sequence[_Part], name: str) -> npt.NDArray[Any]:
-    arrays: list[npt.NDArray[Any]] = [getattr(part, name) for part in parts]
-    return np.concatenate([np.zeros(0, _TYPES[name]), *arrays])
+def _joined(kind: type[_Numbers], parts: Sequence[_Numbers]) -> _Numbers:
+    """Numbers of blocks as those of the table."""
+    names = [one.name for one in fields(kind)]
+    return kind(**{name: _all_blocks(parts, name) for name in names})
+
+
+def _all_blocks(parts: Sequence[Any], name: str) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, _TYPES[name]), *(getattr(part, name) for part in parts)])
 
 
 def _read_ini(request: ReportRequest) -> IniFit | None:

@@ -11,9 +11,11 @@ import pytest
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.experiments.build_commands import shown_path
+from moses_compat.experiments.improve import STEPS
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.tables.blocks import count_entries
 from phrasetool.smt.evaluation.metrics import evaluate
+from phrasetool_cli.commands import improve as command
 from tests.commands import read, run_inside, write
 
 # Bytes that a run must give again.
@@ -165,6 +167,10 @@ def test_options_reach_the_commands(demo_files, tmp_path):
     assert list(json.loads((tmp_path / "out" / "commands.json").read_text())) == [
         "translate-0", "augment", "result-ini", "translate-1"
     ]  # fmt: skip
+
+
+def test_the_command_names_all_steps():
+    assert command.STEPS == STEPS
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from phrasetool_cli.parameter_types import Share, names_of
 if TYPE_CHECKING:
     from moses_compat.experiments.improve import ImproveResult
 
-# Steps in their order; the engine that does them is imported when the command runs.
-_STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
+# Those of `moses_compat.experiments.improve`, which is imported when the command runs.
+STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
 
 _EXAMPLE = """\b
 Example:
@@ -48,8 +48,8 @@ Example:
     click.option("--monolingual", multiple=True, metavar="FILE",
                  help="Source text, to find words with similar use; repeatable."),
     "Steps",
-    click.option("--without", type=names_of(_STEPS), metavar="NAME,...",
-                 help=f"Leave out steps: {', '.join(_STEPS)}."),
+    click.option("--without", type=names_of(STEPS), metavar="NAME,...",
+                 help=f"Leave out steps: {', '.join(STEPS)}."),
     click.option("--size", type=Share(min_open=True), metavar="SHARE",
                  help="Share of the entries to keep, as in 0.1 or 10%.  [default: the smallest that is non-inferior "
                       "on --dev by a margin of 0.3 BLEU]"),
