@@ -1,6 +1,7 @@
 """The demo's files; its whole way is what `make demo` runs."""
 
 import shlex
+import shutil
 
 import pytest
 
@@ -23,7 +24,11 @@ def test_what_is_tried_next_works(demo_files, monkeypatch):
 
 
 def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp_path):
-    steps.prepare(demo_files / "demo")
+    # A copy: other tests read the files of the fixture.
+    copy = shutil.copytree(demo_files / "demo", tmp_path / "demo")
+    steps.prepare(copy)
+    assert not (copy / "engine" / "moses.ini").exists()
+    assert (demo_files / "demo" / "engine" / "moses.ini").exists()
     (tmp_path / "thesis").write_text("x")
     with pytest.raises(PhraseToolError, match="exists and is not a folder that the demo made"):
         steps.prepare(tmp_path)
