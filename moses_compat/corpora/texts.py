@@ -231,6 +231,9 @@ def unescaped_words(texts: Phrases, words: list[bytes]) -> tuple[Phrases, list[b
 
 
 _MOST_FACTORS = 4
+_MOST_WORDS = 10_000
+# A word and the space after it are two bytes at least.
+_LONG_LINE = re.compile(rb"[^\n]{%d,}" % (2 * _MOST_WORDS))
 # A word with a bar, and what of it is its first factor.
 _FACTORED = re.compile(rb"([^ \t\n|]*)\|[^ \t\n]*")
 _MARKUP = re.compile(rb"^[ \t]*(<seg)[^\n]*>|(<dlt)[^\n]*/>", re.IGNORECASE | re.MULTILINE)
@@ -247,9 +250,11 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
 
     Raises:
         DataError: a word begins with a bar, is `*EPS*` or stands in square brackets, and Moses would take it for no
-            word; it has more factors than Moses allows; or a line has markup that Moses interprets.
+            word; it has more factors than Moses allows; a line has markup that Moses interprets, or more than 10,000
+            words.
     """
     _refuse_markup(text, name)
+    _refuse_long_lines(text, name)
     if b"|" not in text:
         return text
     count = 0
@@ -269,6 +274,14 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
     cut = _FACTORED.sub(first_factor, text)
     notice(f"{name}: {count:,} words have factors, as in word|TAG; as by Moses, only the first of each is read")
     return cut
+
+
+def _refuse_long_lines(text: bytes, name: str) -> None:
+    """Refuse sentences whose search would take hours, or more memory than there is: it grows with the cube of words."""
+    for match in _LONG_LINE.finditer(text):
+        if (words := len(split_words(match[0]))) > _MOST_WORDS:
+            message = f"the sentence has {words:,} words; at most {_MOST_WORDS:,} are translated: split it"
+            raise DataError(name, message, text.count(b"\n", 0, match.start()) + 1)
 
 
 def _refuse_markup(text: bytes, name: str) -> None:

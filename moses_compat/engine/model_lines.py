@@ -177,6 +177,13 @@ def path_of(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
     for suffix in suffixes:
         if not os.path.exists(path) and os.path.exists(ini.resolve(named + suffix)):
             return ini.resolve(named + suffix)
+    if not os.path.exists(path) and os.path.exists(f"{path}.gz"):
+        # Filtering a model for a text, as EMS does before it decodes, adds the ending; Moses itself does not.
+        raise ini.error(
+            f"{line.name}: {path} does not exist, but {path}.gz does; Moses reads a table by its whole name: "
+            f"write path={named}.gz",
+            line.line,
+        )
     return path
 
 

@@ -140,6 +140,7 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
         (b"a\n| b\n", r"f:2: the word \| begins with a bar, .* write a bar as &#124;$"),
         (b"a |x\n", r"f:1: the word \|x begins with a bar"),
         (b"a\n <SEG id=1> b </seg>\n", "f:2: <SEG is markup to Moses"),
+        (b"a\n" + b"a " * 10_001 + b"\n", "f:2: the sentence has 10,001 words; at most 10,000 are translated"),
         (b'a <dlt type="x"/> b\n', "f:1: <dlt is markup to Moses"),
         (b"a\n*EPS* b\n", r"f:2: \*EPS\* is no word to Moses"),
         (

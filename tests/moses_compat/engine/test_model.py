@@ -1,7 +1,9 @@
 """From the files of a model to translations; and a real Moses run repeated."""
 
 import gzip
+import os
 import random
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,6 +86,18 @@ def test_the_language_model_may_be_damaged(language_models, tmp_path):
         arpa.write_bytes(b"".join(line + b"\n" for line in lines[:kept]))
         with pytest.raises(DataError, match=rf"cut.arpa:\d+: .*{message}"):
             MosesModel.read(str(ini)).load(b" ".join(sentence))
+
+
+def test_a_table_is_read_by_its_whole_name(language_models, tmp_path):
+    """As by Moses; only of a reordering table may the ending be missing."""
+    rng = random.Random(3)
+    sentence = random_sentence(rng, 4)
+    ini = write_model(random_model(rng, sentence, language_models.kenlm[0]), tmp_path / "m", language_models.paths[0])
+    (name,) = re.findall(r"TranslationModel0 .*path=(\S+)", ini.read_text())
+    ini.write_text(ini.read_text().replace(f"path={name}", "path=table"))
+    os.replace(tmp_path / "m" / name, tmp_path / "m" / "table.gz")
+    with pytest.raises(DataError, match=r"m/table does not exist, but \S*/m/table.gz does; .*: write path=table.gz"):
+        MosesModel.read(str(ini))
 
 
 def test_sides_of_different_length():
