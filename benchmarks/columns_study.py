@@ -99,7 +99,7 @@ class TunedTrial(Trial):
         keep = self.pruned(self.similarities(DEFAULT_LOSS, SEEDS[0])) if system.size < 1 else None
         plan = TuningPlan(DEV, "".join(f"{line}\n" for line in self.texts.references[DEV]).encode())
         key = tuning_key(self.identity, model, values, keep, plan, seed)
-        load = functools.partial(annotated, self.laboratory, model, values)
+        load = functools.partial(annotated, self.loaded, model, values)
         return tuned_run(load, keep, plan, seed, self.store, key, asdict(system))
 
     def add(self, system: TunedSystem, seed: int) -> None:

@@ -63,8 +63,8 @@ def entry_scores(
 
 def dev_bleu(trial: Trial, keep: np.ndarray | None) -> float:
     """BLEU of the development set with some of the entries; with all of them if None."""
-    laboratory = trial.laboratory
-    translations = laboratory.translate(laboratory.translator(keep))[DEV]
+    loaded = trial.loaded
+    translations = loaded.translate(loaded.translator(keep))[DEV]
     references = [trial.texts.references[DEV]]
     return round(evaluate([translations], references, metrics=["bleu"], samples=10)[0].systems[0].score, 2)
 

@@ -18,7 +18,7 @@ import numpy as np
 from measuring import COMMAND
 from study import SIZES, STATISTICS, Results
 
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import BuildPlan, plan_build
 from moses_compat.experiments.build_commands import BuildStore, CommandRunner, RunStore, decoder_identity
 from moses_compat.experiments.compared_tables import decode_run, plan_runs
@@ -123,8 +123,8 @@ class Trial:
         return plan
 
     @cached_property
-    def laboratory(self) -> Laboratory:
-        return Laboratory.load(self.model, self.texts.sources, self.threads)
+    def loaded(self) -> LoadedModel:
+        return LoadedModel.load(self.model, self.texts.sources, self.threads)
 
     @cached_property
     def measures(self) -> Measures:
@@ -207,7 +207,7 @@ class Trial:
         }
         skipped = lambda label, reason: print(f"  {label}: {reason}", flush=True)  # noqa: E731
         for run in plan_runs(labels, measures, self.identity, self.model.weights, skipped):
-            record = decode_run(lambda: self.laboratory, run, self.store)
+            record = decode_run(lambda: self.loaded, run, self.store)
             occurrences = float(counts[run.keep].sum() / counts.sum())
             row = {
                 **self._row(run.system, loss, seed), "entries": run.entries, "of": run.of,
@@ -225,4 +225,4 @@ class Trial:
         labels = {PruningSystem(): "full"}
         skipped = lambda label, reason: None  # noqa: E731
         (run,) = plan_runs(labels, self.measures, self.identity, self.model.weights, skipped)
-        return self.statistics_of(decode_run(lambda: self.laboratory, run, self.store)["translations"])
+        return self.statistics_of(decode_run(lambda: self.loaded, run, self.store)["translations"])

@@ -417,7 +417,7 @@ def decode(
         True
     """
     from moses_compat.corpora.texts import surface_words
-    from moses_compat.engine.development_check import check_language_models, tell_coverage
+    from moses_compat.engine.development_check import check_language_models, report_coverage
 
     if isinstance(sentences, str):
         raise TypeError("expected several sentences, found one string")
@@ -428,8 +428,8 @@ def decode(
     with watch.reading(model.tables) as progress:
         text = surface_words("".join(f"{line}\n" for line in lines).encode())
         translator, source = model.load(text, threads, progress)
-    model.tell_paths(watch)
-    tell_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
+    model.report_paths(watch)
+    report_coverage(translator.table, source.sentences, "the text", model.shown_tables, watch, force)
     check_language_models(model, translator.language_model, translator.table, watch, force)
     translations = []
     with watch.items("translate", len(lines), "sentence") as tick:
@@ -499,7 +499,7 @@ def tune(
     development.texts(text, truth)
     with watch.reading(model.tables) as progress:
         translator, loaded = model.load(text, threads, progress)
-    model.tell_paths(watch)
+    model.report_paths(watch)
     check = checked_start(development, translator, loaded, text, truth)
     steps: list[float] = []
     result, weights = tune_model(

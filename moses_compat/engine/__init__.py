@@ -2,5 +2,5 @@
 
 `model` reads what a moses.ini names (`MosesModel`) with `model_lines`, `decoder_tables`, `language_models`, `arpa` and
 `kenlm_files`; `n_best` writes and reads n-best lists, `extracted` writes phrase pairs, `development_check` checks a
-development set, and `laboratory` translates with tables that are not written.
+development set.
 """

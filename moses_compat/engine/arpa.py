@@ -41,7 +41,7 @@ from phrasetool.smt.language_model.ngrams import (
 )
 
 _BACKSLASH = np.uint8(92)
-# What may be wrong with a line, beside OK.
+# Errors of a line; OK stands for none.
 SHORT, LONG, PROBABILITY, BACKOFF, POSITIVE, HIGHEST = range(1, 7)
 
 
@@ -50,21 +50,21 @@ class Known(NamedTuple):
 
     Attributes:
         text, offsets, slots: of `Symbols.tables`.
-        wanted: bool, for each of them; an n-gram with another is passed over.  Empty if all n-grams are wanted.
+        kept: bool, for each 1-gram; n-grams with a word that is not kept are skipped.  Empty if all n-grams are kept.
     """
 
     text: ByteArray
     offsets: Int64Array
     slots: Int32Array
-    wanted: npt.NDArray[np.bool_]
+    kept: npt.NDArray[np.bool_]
 
 
 ALL = Known(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_))
 
 
 @borrowing_kernel
-def _has_unwanted(text: ByteArray, i: int, end: int, order: int, known: Known) -> bool:
-    """Whether one of the next `order` tokens of text[i:end] is a word that is not wanted."""
+def _has_dropped_word(text: ByteArray, i: int, end: int, order: int, known: Known) -> bool:
+    """Whether one of the next `order` tokens of text[i:end] is a word that is not kept."""
     for _ in range(order):
         first = skip_blanks(text, i, end)
         i = token_end(text, first, end)
@@ -73,7 +73,7 @@ def _has_unwanted(text: ByteArray, i: int, end: int, order: int, known: Known) -
         word = known.slots[
             find_hashed_bytes(text, first, i, fnv_bytes(text, first, i), known.text, known.offsets, known.slots)
         ]
-        if word >= 0 and not known.wanted[word]:
+        if word >= 0 and not known.kept[word]:
             return True
     return False
 
@@ -92,11 +92,12 @@ def scan_section(
 ) -> tuple[int, int, int, int]:
     """Scan the lines of a section up to one that begins with a backslash, or the end; kenlm skips empty lines.
 
-    Where the words of n-gram i begin and end goes to starts[i] and ends[i], its numbers to scores[i] and backoffs[i].
+    The kernel writes the byte offsets at which the words of kept n-gram i begin and end to starts[i] and ends[i], and
+    its numbers to scores[i] and backoffs[i].
 
     Returns:
-        How many n-grams were read, how many there are (no more than fit), the byte behind the last, and OK or what is
-        wrong there.
+        The number of n-grams that were kept, the number that were seen (at most len(starts)), the offset behind the
+        last of them, and OK or the error there.
     """
     count = seen = 0
     line = start
@@ -116,7 +117,7 @@ def scan_section(
         if text[i] == _BACKSLASH:
             break
         seen += 1
-        if len(known.wanted) > 0 and _has_unwanted(text, token_end(text, i, end), end, order, known):
+        if len(known.kept) > 0 and _has_dropped_word(text, token_end(text, i, end), end, order, known):
             line = following
             continue
         begin = i
@@ -152,18 +153,18 @@ def scan_section(
 
 
 def with_implied_contexts(tables: Sequence[NgramTable]) -> list[NgramTable]:
-    """The tables of a back-off model with all contexts that kenlm adds.
+    """Return the tables of a back-off model with all contexts that kenlm adds.
 
     Args:
         tables: as in `BackoffModel`, each in the order of the file.
 
     Raises:
-        NgramError: a context is missing, and no n-gram up to the one that needs it ends with it.
+        NgramError: an n-gram lacks its context, and neither it nor an earlier n-gram ends with this context.
     """
-    found = list(tables)
-    # From long n-grams to short ones, as what is added needs contexts, too.
-    for order in range(len(found), 2, -1):
-        table, shorter = found[order - 1], found[order - 2]
+    completed = list(tables)
+    # From long n-grams to short ones, because added n-grams need contexts, too.
+    for order in range(len(completed), 2, -1):
+        table, shorter = completed[order - 1], completed[order - 2]
         contexts = _phrases(table.words[:, :-1])
         index = _index(shorter.words)
         rows = np.flatnonzero(find_phrases(index, contexts) < 0)
@@ -172,15 +173,15 @@ def with_implied_contexts(tables: Sequence[NgramTable]) -> list[NgramTable]:
         _check_implied(table.words[: len(tables[order - 1])], rows[rows < len(tables[order - 1])], order)
         missing = np.unique(table.words[rows, :-1], axis=0).astype(np.int32)
         zeros = np.zeros(len(missing), np.float32)
-        # Probabilities follow when all shorter n-grams are there.
-        found[order - 2] = NgramTable(
+        # Probabilities are computed below, when all shorter n-grams exist.
+        completed[order - 2] = NgramTable(
             np.concatenate([shorter.words, missing]), np.concatenate([shorter.log_probabilities, zeros]),
             np.concatenate([shorter.backoffs, zeros]),
         )  # fmt: skip
-    for order in range(2, len(found)):
-        if len(found[order - 1]) > len(tables[order - 1]):
-            _score_added(found, order, len(tables[order - 1]))
-    return found
+    for order in range(2, len(completed)):
+        if len(completed[order - 1]) > len(tables[order - 1]):
+            _score_added(completed, order, len(tables[order - 1]))
+    return completed
 
 
 def _phrases(words: Int32Array) -> Phrases:
@@ -192,7 +193,7 @@ def _index(words: Int32Array) -> PhraseIndex:
 
 
 def _check_implied(words: Int32Array, rows: Int64Array, order: int) -> None:
-    """Refuse n-grams in these rows whose context no n-gram up to them ends with."""
+    """Raise NgramError for the first of these rows whose context ends no n-gram up to this row."""
     endings, first_rows = np.unique(words[:, 1:], axis=0, return_index=True)
     place = find_phrases(_index(endings), _phrases(words[rows, :-1]))
     late = (place < 0) | (first_rows[place] > rows)
@@ -202,7 +203,7 @@ def _check_implied(words: Int32Array, rows: Int64Array, order: int) -> None:
 
 
 def _score_added(tables: list[NgramTable], order: int, first: int) -> None:
-    """Give the n-grams of an order from a row on the probabilities of back-off, in single precision as kenlm."""
+    """Set the back-off probabilities of the n-grams of an order from row `first` on, in single precision as kenlm."""
     table = tables[order - 1]
     indexes = [_index(one.words) for one in tables[: order - 1]]
 
@@ -211,7 +212,7 @@ def _score_added(tables: list[NgramTable], order: int, first: int) -> None:
 
     for added in range(first, len(table)):
         words = table.words[added]
-        # The longest ending that is an n-gram; that of one word always is.
+        # The longest suffix that is an n-gram; a single word always is one.
         start = next(start for start in range(1, order) if row(words[start:]) >= 0)
         score = np.float32(tables[order - start - 1].log_probabilities[row(words[start:])])
         for begin in range(start - 1, -1, -1):
@@ -225,7 +226,7 @@ def _score_added(tables: list[NgramTable], order: int, first: int) -> None:
 _DECIMALS = 9
 _WIDTH = 5 + _DECIMALS
 _BLOCK_ROWS = 1 << 17
-# kenlm takes it for the unknown word too (lm/vocab.cc).
+# kenlm also reads this as the unknown word (lm/vocab.cc).
 _OTHER_UNKNOWN_WORD = b"<UNK>"
 _COUNT = re.compile(rb"ngram[ \t]+(\d+)[ \t]*=[ \t]*(\d+)")
 
@@ -240,7 +241,7 @@ _COMPLAINTS = {
 
 
 class _Section(NamedTuple):
-    """The N n-grams of one order, as text: where the words of each begin and end, and its float32 numbers."""
+    """The N n-grams of one order: byte offsets at which the words of each begin and end, and its float32 numbers."""
 
     starts: Int64Array
     ends: Int64Array
@@ -258,11 +259,11 @@ class _Reader:
         self.at = 0
 
     def fault(self, message: str, at: int) -> DataError:
-        """An error in the line that byte `at` is in."""
+        """Return an error for the line that contains byte `at`."""
         return DataError(self.name, message, self.data.count(b"\n", 0, at) + 1)
 
     def line(self) -> bytes:
-        """Return the next line that is not empty, without its end, and pass it; b"" at the end of the file."""
+        """Consume and return the next non-empty line, without its line end; b"" at the end of the file."""
         while self.at < len(self.data):
             end = self.data.find(b"\n", self.at)
             end = len(self.data) if end < 0 else end
@@ -274,9 +275,9 @@ class _Reader:
         return b""
 
     def counts(self) -> list[int]:
-        """Read the head: how many n-grams of each order there are."""
+        """Read the header and return the number of n-grams of each order."""
         if self.data.startswith(MAGIC):
-            raise DataError(self.name, "this is a binary file of kenlm; the ARPA text that it was made from is needed")
+            raise DataError(self.name, "this is a binary file of kenlm; expected the ARPA text that it was made from")
         while (line := self.line()).startswith(b"#"):
             pass
         if line == b"iARPA" or line.startswith(b"blmt"):
@@ -300,7 +301,7 @@ class _Reader:
         return counts
 
     def section(self, order: int, count: int, highest: bool, known: Known = ALL) -> _Section:
-        """Read the n-grams of an order; those alone that `known` wants."""
+        """Read the n-grams of an order; given `known`, only those whose words are all kept."""
         if self.line() != rb"\%d-grams:" % order:
             raise self.fault(rf"expected \{order}-grams: (is the file truncated?)", self.start)
         places, numbers = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
@@ -310,7 +311,7 @@ class _Reader:
             raise self.fault(_COMPLAINTS[wrong].format(n=order), self.at)
         if seen < count:
             raise self.fault(
-                f"expected {count:,} {order}-grams as \\data\\ says, found {seen:,} (is the file truncated?)",
+                f"expected {count:,} {order}-grams as in \\data\\, found {seen:,} (is the file truncated?)",
                 self.at,
             )
         return _Section(section.starts[:read], section.ends[:read], section.scores[:read], section.backoffs[:read])
@@ -322,7 +323,7 @@ class _Reader:
 
 
 def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable]:
-    """The 1-grams; `<unk>`, or `<UNK>` where that is missing, becomes word 0."""
+    """Return the words and the 1-grams; `<unk>`, or `<UNK>` if that is missing, becomes word 0."""
     for unknown in (UNKNOWN_WORD, _OTHER_UNKNOWN_WORD):
         symbols = Symbols([unknown])
         ids = symbols.read_fields(reader.text, section.starts, section.ends).words
@@ -334,7 +335,7 @@ def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable
         _, first = np.unique(ids, return_index=True)
         row = np.setdiff1d(np.arange(len(ids)), first)[0]
         word = symbols.join([ids[row]]).decode(errors="replace")
-        raise reader.fault(f"the word {word} is here twice", int(section.starts[row]))
+        raise reader.fault(f"the word {word} occurs twice", int(section.starts[row]))
     scores = np.full(len(symbols), UNKNOWN_LOG_PROBABILITY, np.float32)
     scores[ids] = section.scores
     backoffs = np.zeros(len(symbols), np.float32)
@@ -343,7 +344,7 @@ def _read_words(reader: _Reader, section: _Section) -> tuple[Symbols, NgramTable
 
 
 def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[BackoffModel, list[Int64Array]]:
-    """The model, and where the n-grams of each order begin in the text."""
+    """Return the model, and the byte offsets of the n-grams of each order in the text."""
     counts = reader.counts()
     section = reader.section(1, counts[0], len(counts) == 1)
     places = [section.starts]
@@ -351,8 +352,8 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
     words, tables, known = [UNKNOWN_WORD, *symbols.words[1:]], [table], ALL
     renumbered = np.arange(len(words), dtype=np.int32)
     if vocabulary is not None:
-        wanted = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
-        kept = np.array([i for i, word in enumerate(words) if word in wanted])
+        kept_words = {UNKNOWN_WORD, BEGIN_WORD, END_WORD}.union(vocabulary)
+        kept = np.array([i for i, word in enumerate(words) if word in kept_words])
         words = [words[i] for i in kept]
         renumbered = np.full(len(symbols), -2, np.int32)
         renumbered[kept] = np.arange(len(kept), dtype=np.int32)
@@ -360,7 +361,7 @@ def _read(reader: _Reader, vocabulary: Collection[bytes] | None) -> tuple[Backof
         known = Known(*symbols.tables, renumbered >= 0)
     for n, count in enumerate(counts[1:], 2):
         section = reader.section(n, count, n == len(counts), known)
-        # -1: a word that is no 1-gram.
+        # -1 stands for a word that is not a 1-gram.
         ids = symbols.read_fields(reader.text, section.starts, section.ends, add=False).words.reshape(-1, n)
         absent = np.flatnonzero(ids.min(axis=1, initial=0) < 0)
         if len(absent):
@@ -375,7 +376,7 @@ def read_arpa(source: Input) -> BackoffModel:
     """Read an ARPA file.
 
     Raises:
-        DataError: the file is not ARPA text, is truncated, or has a line that is no n-gram.
+        DataError: the file is not ARPA text, is truncated, or has a line that is not an n-gram.
     """
     return _read(_Reader(source), None)[0]
 
@@ -385,12 +386,12 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
 
     Args:
         path: the file, plain or gzip.
-        vocabulary: the only words it will be asked for; the others become unknown.  By default all.
+        vocabulary: the only words that are loaded; all others become unknown.  By default all words are loaded.
 
     Raises:
-        DataError: see `read_arpa`; or the words but the last of an n-gram are no n-gram and kenlm does not add it (see
+        DataError: see `read_arpa`; or an n-gram lacks its context and kenlm does not add it (see
             `with_implied_contexts`), an n-gram occurs twice, or `<s>` or `</s>` is missing.  Lines with a word that is
-            not in the vocabulary are not looked at.
+            not in the vocabulary are not checked.
     """
     with Input(path) as source:
         reader = _Reader(source)
@@ -412,7 +413,7 @@ def load_language_model(path: str, vocabulary: Collection[bytes] | None = None) 
 
 
 def read_order(source: Input) -> int:
-    """The order of the model in an ARPA file.
+    """Return the order of the model in an ARPA file.
 
     Raises:
         DataError: the file is not ARPA text.
@@ -422,7 +423,7 @@ def read_order(source: Input) -> int:
 
 @exact_kernel
 def _write_number(out: ByteArray, place: int, value: float) -> int:
-    """Write a float32, |value| < 1000, with as many decimals as it takes to read it back, at most _DECIMALS."""
+    """Write a float32, |value| < 1000, with the fewest decimals, at most _DECIMALS, that read back as the same."""
     size = abs(np.float64(value))
     decimals = 0
     power = 1
@@ -485,9 +486,9 @@ def _flat(words: Sequence[bytes]) -> tuple[ByteArray, Int64Array]:
 
 
 def write_arpa(model: BackoffModel | DiskModel, output: Output) -> None:
-    """Write a model as ARPA text, compressed if the output's name says so.
+    """Write a model as ARPA text, compressed according to the output's name.
 
-    Numbers have the decimals it takes to read the same float32 again, at most nine.
+    Numbers have the fewest decimals that read back as the same float32, at most nine.
 
     Raises:
         ValueError: a number is not finite or is 1000 or more in size.

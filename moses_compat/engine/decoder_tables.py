@@ -1,4 +1,4 @@
-"""Phrase and reordering tables as a decoder needs them: only what the text to translate can use, in arrays."""
+"""Phrase and reordering tables of a decoder: arrays of the entries that the text to translate can use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from phrasetool.smt.decoder.table import (
     spans_of,
 )
 
-_FACTORS = "factored tables are not supported, and a bar that is no separator of factors is written as &#124;"
+_FACTORS = "factored tables are not supported, and a bar that does not separate factors is written as &#124;"
 
 
 @exact_kernel
@@ -43,7 +43,7 @@ def _read_alignments(
     offsets: Int64Array,
     points: npt.NDArray[np.int32],
 ) -> int:
-    """Read the alignment fields that follow the scores; returns the first bad line, or -1.
+    """Read the alignment fields that follow the scores; return the first malformed line, or -1.
 
     A point is 256 * source position + target position.
     """
@@ -77,25 +77,25 @@ def _find_lines(
     line_offsets: Int64Array,
     known: tuple[ByteArray, Int64Array, npt.NDArray[np.int32]],
     index: PhraseIndex,
-    room: npt.NDArray[np.int32],
+    buffer: npt.NDArray[np.int32],
     lines: Int64Array,
 ) -> int:
-    """Put the lines whose source is in the index into `lines`; return how many.
+    """Write the numbers of the lines whose source is in the index to `lines`, and return their count.
 
-    Lines that cannot be read are taken too, for whoever reads them to complain: those of known words alone that have no
-    source field, and those with a word of several factors (`word|TAG`).
+    Two kinds of malformed lines are selected, too, so that the parser reports them: lines that consist of known words
+    and have no source field, and lines with a word of several factors (`word|TAG`).
 
     Args:
-        known: the text of known words, where each begins, and their slots (see `Symbols.tables`).
-        room: int32, for as many words as a phrase of the index may have.
+        known: the text of known words, the offset of each, and their slots (see `Symbols.tables`).
+        buffer: int32, holds the words of the longest phrase of the index.
     """
     words, offsets, slots = known
     count = 0
     for line in range(len(line_offsets) - 1):
         i, end = line_offsets[line], line_offsets[line + 1]
         size = 0
-        wanted = True
-        while wanted:
+        selected = True
+        while selected:
             while i < end and (is_blank(text[i]) or text[i] == LF or text[i] == CR):
                 i += 1
             first = i
@@ -108,14 +108,14 @@ def _find_lines(
             if factored:
                 break
             if i == first:
-                wanted = i == end or find_phrase(index, room, 0, size) >= 0
+                selected = i == end or find_phrase(index, buffer, 0, size) >= 0
                 break
             word = slots[find_hashed_bytes(text, first, i, h, words, offsets, slots)]
-            wanted = word >= 0 and size < len(room)
-            if wanted:
-                room[size] = word
+            selected = word >= 0 and size < len(buffer)
+            if selected:
+                buffer[size] = word
                 size += 1
-        if wanted:
+        if selected:
             lines[count] = line
             count += 1
     return count
@@ -123,7 +123,7 @@ def _find_lines(
 
 @dataclass(frozen=True)
 class InputPhrases:
-    """What may be looked up: all word sequences of the text to translate.
+    """Phrases that may be looked up: all word sequences of the text to translate.
 
     Attributes:
         symbols: source words; those of the text have the first ids.
@@ -137,19 +137,19 @@ class InputPhrases:
 
     @classmethod
     def of(cls, text: bytes | ByteArray, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Take a text of one tokenised sentence a line, and its phrases of at most `longest` words."""
+        """Index the phrases of at most `longest` words of a text with one tokenised sentence a line."""
         symbols = Symbols()
         return cls.of_sentences(symbols, symbols.read_lines(text), longest)
 
     @classmethod
     def of_sentences(cls, symbols: Symbols, sentences: Phrases, longest: int = MAX_PHRASE_LENGTH) -> InputPhrases:
-        """Take sentences whose words are the first of `symbols`, and their phrases of at most `longest` words."""
+        """Index the phrases of at most `longest` words of sentences whose words are the first of `symbols`."""
         return cls(symbols, sentences, index_phrases(spans_of(sentences, longest))[0])
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """The wanted lines of a block, with their fields still as text."""
+    """The selected lines of a block, with their fields still as text."""
 
     text: ByteArray
     scan: LineScan
@@ -160,10 +160,10 @@ class _Lines:
 
 @dataclass(frozen=True)
 class _Selector:
-    """Finds the lines of a block whose source occurs in the text; a pure function of the block, for any thread.
+    """Selects the lines of a block whose source occurs in the text; a pure function of the block, safe in any thread.
 
-    The others are not looked at beyond the first word that the text does not have: a text of a few sentences is to be
-    translated at once, however large the table.
+    Other lines are read only up to the first word that the text does not have, so that loading a large table for a few
+    sentences is fast.
     """
 
     name: str
@@ -172,7 +172,7 @@ class _Selector:
     check: Callable[[LineScan, int], Sequence[Fault]]
 
     def __call__(self, block: RawBlock) -> _Lines:
-        text, offsets, lines = self._wanted(block)
+        text, offsets, lines = self._selected(block)
         scan = scan_lines(text, self.columns, range(self.columns), offsets)
         if faults := self.check(scan, 0):
             raise DataError(self.name, faults[0].message, block.first_entry + int(lines[faults[0].entry]) + 1)
@@ -184,23 +184,24 @@ class _Selector:
             raise DataError(self.name, f"the source has a word with a bar; {_FACTORS}", int(numbers[line]) + 1)
         return _Lines(text, scan, numbers, sources, scores)
 
-    def _wanted(self, block: RawBlock) -> tuple[ByteArray, Int64Array, Int64Array]:
-        """The wanted lines, where each begins (and the last ends), and which lines of the block they are."""
-        lines, room = np.empty(block.lines, np.int64), np.empty(int(self.source.index.longest[0]), np.int32)
-        count = _find_lines(block.text, block.line_offsets, self.source.symbols.tables, self.source.index, room, lines)
+    def _selected(self, block: RawBlock) -> tuple[ByteArray, Int64Array, Int64Array]:
+        """Return the text of the selected lines, their offsets (and the end of the last), and their line numbers."""
+        source = self.source
+        lines, buffer = np.empty(block.lines, np.int64), np.empty(int(source.index.longest[0]), np.int32)
+        count = _find_lines(block.text, block.line_offsets, source.symbols.tables, source.index, buffer, lines)
         lines = lines[:count]
         text, offsets = gather(block.text, block.line_offsets[lines], block.line_offsets[lines + 1])
-        # As the texts of blocks are, for which kernels were compiled.
+        # Read-only, like the texts of blocks for which the kernels were compiled.
         text.flags.writeable = False
         return text, offsets, lines
 
 
-def _selected(
+def _selected_lines(
     path: str, name: str, source: InputPhrases, columns: int, threads: int, progress: Progress | None
 ) -> Iterator[_Lines]:
-    """The wanted lines of a table, block by block."""
+    """Yield the selected lines of a table, block by block."""
 
-    def watched(stream: Input) -> Iterator[RawBlock]:
+    def checked_blocks(stream: Input) -> Iterator[RawBlock]:
         for block in raw_blocks(stream):
             if block.scores >= 0 and block.scores != columns:
                 message = f"the entries have {block.scores} scores, but the model expects {columns}"
@@ -210,7 +211,8 @@ def _selected(
                 progress(block.position, block.first_entry + block.lines)
 
     with Input(path, name) as stream:
-        yield from run(watched(stream), _Selector(name, source, columns, TableParser(scores=columns).faults), threads)
+        selector = _Selector(name, source, columns, TableParser(scores=columns).faults)
+        yield from run(checked_blocks(stream), selector, threads)
 
 
 def _target_fields(part: _Lines) -> tuple[Int64Array, Int64Array]:
@@ -232,17 +234,17 @@ def load_entries(
         path: the table, plain or gzip.
         source: the text.
         targets: target words; new ones are added.
-        columns: scores an entry must have.
+        columns: number of scores that each entry must have.
         threads: for reading.
-        progress: called with the bytes consumed and the lines seen.
-        name: what messages call the table, if not by its path.
+        progress: called with the number of bytes and of lines read so far.
+        name: the table's name in messages; its path if None.
 
     Raises:
         DataError: a line is not an entry, has another number of scores, a negative score or a bad alignment.
     """
     name = name or path
     sources, target_phrases, scores, alignments, counts, numbers = [], [], [], [], [], []
-    for part in _selected(path, name, source, columns, threads, progress):
+    for part in _selected_lines(path, name, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         sources.append(part.sources)
         target_phrases.append(targets.read_fields(part.text, starts, ends))
@@ -258,7 +260,7 @@ def load_entries(
         _refuse_bars(name, targets, target_phrases[-1], part.numbers)
         alignments.append(Phrases(offsets, points[: offsets[-1]].copy()))
         counted = line_counts(part.text, part.scan.line_offsets)
-        # Leaving one out takes the counts as the table has them.
+        # Leave-one-out scores use only counts that the table states, not derived ones.
         counted.values[counted.derived, OF_PAIR] = np.nan
         counts.append(counted.values.astype(np.float32))
         numbers.append(part.numbers)
@@ -275,7 +277,7 @@ def load_entries(
 
 
 def _refuse_bars(name: str, symbols: Symbols, targets: Phrases, numbers: Int64Array) -> None:
-    """Refuse target phrases with a bar in a word, which Moses would cut there."""
+    """Raise DataError for a target phrase with a bar in a word, because Moses would split the word there."""
     used = np.unique(targets.words)
     barred = [word for word in used.tolist() if b"|" in symbols.words[word]]
     if barred:
@@ -295,17 +297,17 @@ def load_reordering(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """Read the reordering scores of entries, wherever their lines stand; the last line of a pair counts, as for Moses.
+    """Read the reordering scores of entries; the last of several lines of a pair counts, as in Moses.
 
     Args:
         path: the reordering table.
         entries: N phrase-table entries.
         source, targets, threads, progress: as for `load_entries`.
-        columns: scores a line must have.
-        source_only: the lines are `source ||| scores`, conditioned on the source alone.
+        columns: number of scores that each line must have.
+        source_only: whether the lines are `source ||| scores`, conditioned on the source alone.
 
     Returns:
-        float32, shape (N, columns), natural logarithms; 0 for an entry without a line, as Moses has it.
+        float32, shape (N, columns), natural logarithms; 0 for an entry without a line, as in Moses.
 
     Raises:
         DataError: see `load_entries`.
@@ -314,17 +316,17 @@ def load_reordering(
         raise DataError(path, "reordering tables conditioned on the source alone (-f) are not supported; expected -fe")
     index, numbers = index_phrases(_pairs(entries.sources, entries.targets))
     by_pair = np.zeros((len(index.offsets), columns), np.float32)
-    for part in _selected(path, path, source, columns, threads, progress):
+    for part in _selected_lines(path, path, source, columns, threads, progress):
         starts, ends = _target_fields(part)
         pairs = _pairs(part.sources, targets.read_fields(part.text, starts, ends, add=False))
-        found = find_phrases(index, pairs)
-        # A pair the phrase table lacks goes to the row behind the last.
-        by_pair[np.where(found >= 0, found, len(by_pair) - 1)] = part.scores
+        rows = find_phrases(index, pairs)
+        # The scores of a pair that the phrase table lacks are written to the extra last row.
+        by_pair[np.where(rows >= 0, rows, len(by_pair) - 1)] = part.scores
     return by_pair[numbers]
 
 
 def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
-    """Source words, -2, target words: one phrase for each pair."""
+    """Return one phrase for each pair: its source words, -2, and its target words."""
     lengths = np.stack([sources.lengths, np.ones(len(sources), np.int64), targets.lengths], axis=1)
     offsets = prefix_sums(lengths.sum(axis=1))
     words = np.full(offsets[-1], -2, np.int32)
@@ -335,7 +337,7 @@ def _pairs(sources: Phrases, targets: Phrases) -> Phrases:
 
 
 def used_pairs(table: TranslationTable, uses: Int64Array) -> bytes:
-    """`source ||| target ||| count` of the entries used, sorted bytewise; see `corpora.training_pairs`.
+    """Return lines `source ||| target ||| count` of the used entries, sorted bytewise; see `corpora.training_pairs`.
 
     Args:
         table: N entries.

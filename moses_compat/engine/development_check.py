@@ -1,4 +1,4 @@
-"""Whether texts can be the development set of a model: what makes no sense is found before much is done with it.
+"""Checks of a development set, which reject unsuitable texts before long work begins.
 
 Measured on tables of Multi30k German-English (a Moses run), of three corpora of 8,000 to 50,000 sentences, and of the
 demo (816 sentences), with development sets of their own, of other domains, and wrong ones:
@@ -17,7 +17,8 @@ demo (816 sentences), with development sets of their own, of other domains, and 
     entries that the            to 0.17
     language model knows
 
-A floor that is too high refuses what is right, and what passes one of them is still asked for the next.
+The thresholds are low, because a threshold that is too high rejects suitable texts, and a text that passes one check
+must still pass the others.
 """
 
 from __future__ import annotations
@@ -49,47 +50,48 @@ from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LEAST_COVERAGE = 0.3
 LEAST_BLEU = 1.0
-# Of a development set, sentences with words.
+# Sentences with words that a development set must have.
 LEAST_SENTENCES = 10
-# The share of the distinct target words that a language model knows, asked of so many words with a letter.
+# The share of the distinct target words that a language model must know; checked if at least _FEW_WORDS have a letter.
 _LEAST_KNOWN = 0.25
 _FEW_WORDS = 5
-# A text of fewer tokens is translated whatever the table knows of it.
+# A text of fewer tokens is accepted at any coverage.
 _FEW_TOKENS = 20
-# Where less is covered, it is asked whether another form of the text would be covered better: by so much, and so well.
+# At a lower coverage, other forms of the text are tried; one is suggested if it improves the coverage by at least _GAIN
+# and to at least _LIKELY.
 _DOUBTFUL = 0.8
 _GAIN = 0.1
 _LIKELY = 0.6
-# The entries of each source phrase whose words are compared with a reference, and the share of its tokens from which
-# on the reference is surely in the table's language: a low BLEU is due to the weights then.
+# Entries per source phrase whose words are compared with a reference, and the share of corresponding tokens from which
+# on the reference is certainly in the table's language, so that a low BLEU is due to the weights.
 _BEST_ENTRIES = 3
 _LEAST_CORRESPONDING = 0.1
-# Where less is covered, most of a text is copied.
+# At a lower coverage, most of a text is copied untranslated.
 _MOST = 0.5
 FORM = "text of the table's source language, with its tokens and its capitals"
 _MARK = re.compile(r"([^\w\s])")
 
 
 def coverage(table: TranslationTable, sentences: Phrases) -> float:
-    """The share of a text's tokens that the table can translate, see `covered_tokens`; 1 for a text without tokens."""
+    """Return the share of a text's tokens that the table translates, see `covered_tokens`; 1 for an empty text."""
     return float(covered_tokens(table, sentences).mean()) if len(sentences.words) else 1.0
 
 
-def tell_coverage(
+def report_coverage(
     table: TranslationTable, sentences: Phrases, text: str, table_name: str, watch: Watch, force: bool = False
 ) -> None:
-    """Say how much of a text has no translation; warn if most of it has none.
+    """Report the share of a text's tokens that have no translation; warn if most of them have none.
 
     Args:
-        table: what the decoder knows.
+        table: the entries of the decoder.
         sentences: the text.
-        text, table_name: what the files are called.
-        watch: is told.
-        force: warn instead of refusing.
+        text, table_name: names of the files in messages.
+        watch: receives the messages.
+        force: warn instead of raising an error.
 
     Raises:
-        PhraseToolError: less than `LEAST_COVERAGE` of its tokens can be translated, and there are `_FEW_TOKENS` of
-            them or more: a name or a single word may well be unknown.
+        PhraseToolError: the table translates less than `LEAST_COVERAGE` of at least `_FEW_TOKENS` tokens.  Shorter
+            texts are accepted, because a name or a single word is often unknown.
     """
     size = len(sentences.words)
     covered = coverage(table, sentences)
@@ -110,8 +112,8 @@ def warn_of_long_jumps(sentences: Phrases, distortion_limit: int, text: str, wat
     Args:
         sentences: the text.
         distortion_limit: words a jump may span; negative for no limit.
-        text: what the file is called.
-        watch: is warned.
+        text: name of the file in messages.
+        watch: receives the warning.
     """
     long = int((sentences.lengths > WINDOW).sum())
     if long and not 0 <= distortion_limit <= WINDOW - MAX_PHRASE_LENGTH:
@@ -125,14 +127,14 @@ def warn_of_long_jumps(sentences: Phrases, distortion_limit: int, text: str, wat
 def check_language_models(
     model: MosesModel, language_model: TargetModel, table: TranslationTable, watch: Watch, force: bool = False
 ) -> None:
-    """Refuse a language model of another language than the target side of the table.
+    """Reject a language model of another language than the target side of the table.
 
     Args:
         model: names the files.
         language_model: its language models, loaded.
         table: the entries that the text can use.
-        watch: is warned.
-        force: warn instead of refusing.
+        watch: receives warnings.
+        force: warn instead of raising an error.
 
     Raises:
         PhraseToolError: a language model knows too few of the target words, see `_LEAST_KNOWN`.
@@ -151,7 +153,10 @@ def check_language_models(
 
 
 def _best_entries(table: TranslationTable) -> npt.NDArray[np.int64]:
-    """The entry of each source with the highest sum of scores: the tail of a frequent word holds words of any kind."""
+    """Return the entry of each source with the highest sum of scores.
+
+    Other entries are left out, because the rare translations of a frequent word contain words of any kind.
+    """
     sums = table.scores.sum(axis=1)
     sources = np.repeat(np.arange(len(table.first) - 1), np.diff(table.first))
     order = np.lexsort((-sums, sources))
@@ -164,12 +169,12 @@ def _has_letter(word: bytes) -> bool:
 
 
 class DevelopmentFit(NamedTuple):
-    """How well a development set fits a table.
+    """Agreement of a development set with a table.
 
     Attributes:
         covered: share of the source's tokens that the table can translate.
-        corresponding: share of the tokens of the worst reference that the table has for its source line, beyond
-            those expected by chance, see `line_correspondence`.
+        corresponding: share of the reference's tokens that the table has for the source line, beyond those expected by
+            chance (see `line_correspondence`); the lowest share of several references.
     """
 
     covered: float
@@ -179,15 +184,15 @@ class DevelopmentFit(NamedTuple):
 def check_correspondence(
     offered: Phrases, reference: Phrases, source: str, path: str, system: str, watch: Watch, force: bool = False
 ) -> float:
-    """Refuse a reference whose lines do not belong to those of the source text, see `line_correspondence`.
+    """Reject a reference whose lines do not correspond to those of the source text, see `line_correspondence`.
 
     Args:
         offered: for each source line, words that its translation may have.
         reference: the lines of the reference, in the same ids.
         source, path: the files of the source text and of the reference.
-        system: the file that the offered words are from.
-        watch: is warned.
-        force: warn instead of refusing.
+        system: name of the file with the offered words.
+        watch: receives warnings.
+        force: warn instead of raising an error.
 
     Returns:
         The share of the reference's tokens that correspond.
@@ -215,13 +220,13 @@ def check_correspondence(
 
 @dataclass(frozen=True)
 class DevelopmentCheck:
-    """Asks whether a development set makes sense, and refuses it if not.
+    """Checks whether a development set is plausible, and rejects it if not.
 
     Attributes:
-        model: what is to translate it.
+        model: the model that is to translate it.
         source, references: its files.
-        force: warn instead of refusing.
-        watch: is warned.
+        force: warn instead of raising an error.
+        watch: receives warnings.
     """
 
     model: MosesModel
@@ -231,7 +236,7 @@ class DevelopmentCheck:
     watch: Watch = SILENT
 
     def texts(self, source: bytes, references: Sequence[bytes]) -> None:
-        """Look at the texts alone.
+        """Check the texts, without the model.
 
         Raises:
             DataError: one of them has no words.
@@ -243,19 +248,19 @@ class DevelopmentCheck:
                 raise DataError(display_name(path), "has no words; expected a tokenised sentence a line")
         for path, text in zip(self.references, references, strict=True):
             if _lines_of_words(text) == lines:
-                self._found(
+                self._reject(
                     f"{display_name(path)}: is the same text as {display_name(self.source)}; expected its translation"
                 )
 
         sentences = sum(1 for line in lines if line)
         if sentences < LEAST_SENTENCES:
-            self._found(
+            self._reject(
                 f"{display_name(self.source)}: has {sentences} sentences with words; BLEU of so few means nothing, "
                 f"expected at least {LEAST_SENTENCES}, better 500 or more"
             )
 
     def language_models(self, translator: Translator) -> None:
-        """Look at the language models, see `check_language_models`."""
+        """Check the language models, see `check_language_models`."""
         check_language_models(self.model, translator.language_model, translator.table, self.watch, self.force)
 
     def fit(
@@ -272,8 +277,8 @@ class DevelopmentCheck:
         Raises:
             DataError: the table has no entries.
             PhraseToolError: the covered share is less than `LEAST_COVERAGE`, or much less than that of the reference or
-                of the same text with other capitals or tokens; or the lines of a reference do not belong to those of
-                the source.
+                of the same text with other capitals or tokens; or the lines of a reference do not correspond to those
+                of the source.
         """
         warn_of_long_jumps(sentences, self.model.search.distortion_limit, self.source, self.watch)
         covered = self._covered(table, sentences, source, references[0])
@@ -294,20 +299,21 @@ class DevelopmentCheck:
         table_name = self.model.shown_tables
         _check_entries(self.model.used_tables, table_name)
         name = display_name(self.source)
-        found = f"{name}: {_percent(share)} of its {len(sentences.words):,} tokens have a translation in "
-        found += table_name
+        statement = f"{name}: {_percent(share)} of its {len(sentences.words):,} tokens have a translation in "
+        statement += table_name
         better, advice = self._better_form(source, reference, share)
         if advice:
-            self._found(f"{found}, but {_percent(better)} {advice}")
+            self._reject(f"{statement}, but {_percent(better)} {advice}")
         elif share < LEAST_COVERAGE:
-            self._found(f"{found}, expected at least {_percent(LEAST_COVERAGE)}: {FORM}")
+            self._reject(f"{statement}, expected at least {_percent(LEAST_COVERAGE)}: {FORM}")
         elif share < _LIKELY:
-            self.watch.warn(f"{found}; is it {FORM}?")
+            self.watch.warn(f"{statement}; is it {FORM}?")
         return share
 
     def _better_form(self, source: bytes, reference: bytes, share: float) -> tuple[float, str]:
-        """A form of the text that is covered clearly better: by how much, and what that tells; nothing if there is
-        none.
+        """Return the coverage of the form of the text that is covered best, and advice on how to get this form.
+
+        The advice is empty if no form is covered clearly better than the text itself.
         """
         text = source.decode("utf-8", "surrogateescape")
         forms = {
@@ -324,9 +330,9 @@ class DevelopmentCheck:
         table = replace(self.model, reordering=None).load_table(known, Symbols())
         best, advice = max(share + _GAIN, _LIKELY), ""
         for form, words in zip(forms, sentences, strict=True):
-            # A simpler change is preferred to one that adds little to it.
-            if (found := coverage(table, words)) > best + (0.02 if advice else 0):
-                best, advice = found, form
+            # Two changes are suggested only if they help clearly more than one.
+            if (covered := coverage(table, words)) > best + (0.02 if advice else 0):
+                best, advice = covered, form
         return best, advice
 
     def bleu(
@@ -337,16 +343,16 @@ class DevelopmentCheck:
         *,
         tuned: bool = True,
     ) -> None:
-        """Look at how well the full table translates.
+        """Check the BLEU of the full table's translations.
 
-        Half a match is added to each order, so that a few sentences are not judged by chance.
+        Half a match is added to each n-gram order, so that the BLEU of a few sentences is not 0 by chance.
 
         Args:
-            measure: gives the BLEU statistics of the translations, integers of shape (S, 9), by references.
+            measure: returns the BLEU statistics of the translations against given references, integers, shape (S, 9).
             references: S sentences each.
-            fit: of the development set, for the message.
-            tuned: whether the weights are final; a low BLEU of weights that are still to be tuned is no reason to
-                refuse references whose words correspond to the source.
+            fit: agreement of the development set with the table, for the message.
+            tuned: whether the weights are final; if they are still to be tuned, a low BLEU is accepted for references
+                whose words correspond to the source.
 
         Raises:
             PhraseToolError: BLEU is less than `LEAST_BLEU`.
@@ -356,8 +362,8 @@ class DevelopmentCheck:
             return
         covered = f", which can translate {_percent(fit.covered)} of the tokens," if fit else ""
         message = (
-            f"{', '.join(map(display_name, self.references))}: what the whole table{covered} makes of "
-            f"{display_name(self.source)} reaches BLEU {corpus_bleu(statistics):.2f}, expected at least "
+            f"{', '.join(map(display_name, self.references))}: the translation of {display_name(self.source)} with the "
+            f"whole table{covered} reaches BLEU {corpus_bleu(statistics):.2f}, expected at least "
             f"{LEAST_BLEU:g}; give its translation, line for line, with the tokens and capitals of the table, and "
             "weights that suit the table"
         )
@@ -366,7 +372,7 @@ class DevelopmentCheck:
             PhraseToolError(message, remedy="go on"), self.force or (corresponds and not tuned), self.watch.warn
         )
 
-    def _found(self, message: str) -> None:
+    def _reject(self, message: str) -> None:
         raise_or_warn(PhraseToolError(message, remedy="go on"), self.force, self.watch.warn)
 
 

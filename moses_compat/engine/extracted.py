@@ -1,7 +1,7 @@
 """Extracted phrase pairs as lines of Moses' tables: phrase table, reordering table, lexical tables.
 
-The text is what `consolidate`, `lexical-reordering-score` and `train-model.perl` write, byte for byte.  Counts from a
-million on are shortened to six digits, as there; the probabilities come from the whole counts, Moses' from the short.
+The text equals the output of `consolidate`, `lexical-reordering-score` and `train-model.perl`, byte for byte.  As
+there, counts from a million on are rounded to six digits; but probabilities are computed from the exact counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from phrasetool.smt.extraction.phrase_table import (
     reordering_probabilities,
 )
 
-# How Moses writes `no word` in lexical tables.
+# Moses' empty word in lexical tables.
 _NULL_WORD = b"NULL"
 
 
@@ -37,7 +37,7 @@ _NULL_WORD = b"NULL"
 def _write_words(
     out: ByteArray, place: int, ids: Int32Array, first: int, last: int, text: ByteArray, offsets: Int64Array
 ) -> int:
-    """Words, a space behind each."""
+    """Write words, each followed by a space; return the offset behind them."""
     for k in range(first, last):
         place = copy_bytes(text, offsets[ids[k]], offsets[ids[k] + 1], out, place)
         out[place] = SPACE
@@ -63,7 +63,7 @@ def _format(
     counts: npt.NDArray[np.float64],
     out: ByteArray,
 ) -> int:
-    """Write a line a pair: phrases and values, and `with_more` the fields that follow in a phrase table."""
+    """Write one line per pair: phrases and values, and if `with_more`, the further fields of a phrase table."""
     place = 0
     for i in range(len(source_offsets) - 1):
         place = _write_words(
@@ -123,7 +123,7 @@ def _format_lines(
 
 
 def format_phrase_table(entries: ExtractedEntries, symbols: tuple[Symbols, Symbols]) -> ByteArray:
-    """Lines of a phrase table: four scores, alignment, counts c(t) c(s) c(s,t), and two empty fields.
+    """Return lines of a phrase table: four scores, alignment, counts c(t) c(s) c(s,t), and two empty fields.
 
     Args:
         entries: phrase pairs.
@@ -136,12 +136,12 @@ def format_phrase_table(entries: ExtractedEntries, symbols: tuple[Symbols, Symbo
 def format_reordering_table(
     entries: ExtractedEntries, symbols: tuple[Symbols, Symbols], smoothing: float = DEFAULT_REORDERING_SMOOTHING
 ) -> ByteArray:
-    """Lines of a reordering table `wbe-msd-bidirectional-fe`: three probabilities backward, three forward."""
+    """Return lines of a reordering table `wbe-msd-bidirectional-fe`: three probabilities backward, three forward."""
     return _format_lines(entries, symbols, reordering_probabilities(entries.orientations, smoothing), None)
 
 
 def format_lexical_tables(table: LexicalTable, source: Symbols, target: Symbols) -> tuple[bytes, bytes]:
-    """The text of `lex.f2e` (`target source w(t|s)`) and of `lex.e2f` (`source target w(s|t)`), lines sorted."""
+    """Return the sorted lines of `lex.f2e` (`target source w(t|s)`) and of `lex.e2f` (`source target w(s|t)`)."""
     source_words, target_words = [_NULL_WORD, *source.words], [_NULL_WORD, *target.words]
     pairs = [
         (source_words[s], target_words[t]) for s, t in zip(table.sources.tolist(), table.targets.tolist(), strict=True)
@@ -162,16 +162,16 @@ def write_extraction(
     threads: int = 1,
     progress: Callable[[int], None] = lambda pairs: None,
 ) -> None:
-    """Write what was extracted to files; the phrase table is the last of them to appear.
+    """Write extracted tables to files; the phrase table is the last file to appear.
 
     Args:
-        table: what was extracted.
-        source, target: its words.
-        phrase_table: the file, or `-` for standard output.
-        reordering_table: the same, for the reordering table; none without.
-        lexical: files for the lexical tables, `.f2e` first; none without.
-        reordering_smoothing: what is added to each count of an orientation.
-        threads: how many blocks are scored and compressed side by side.
+        table: the extracted phrase pairs and lexical tables.
+        source, target: words of the two languages.
+        phrase_table: path of the phrase table, or `-` for standard output.
+        reordering_table: path of the reordering table, or `-`; None to write none.
+        lexical: paths of the lexical tables, `.f2e` first; None to write none.
+        reordering_smoothing: added to each count of an orientation.
+        threads: number of blocks that are scored and compressed in parallel.
         progress: called with the number of phrase pairs written so far.
 
     Raises:

@@ -1,6 +1,6 @@
 """Binary language models of kenlm, as `build_binary` writes them: the header and the vocabulary, and the trie.
 
-A header that describes the rest, the vocabulary, the n-grams, and the words as text, which nothing needs.  Facts from
+A file has a header, the vocabulary, the n-grams, and the words as text, which phrasetool does not read.  Facts from
 kenlm's source: lm/binary_format.cc (the header), lm/vocab.cc, lm/search_hashed.hh (type `probing`).
 
 In a trie, a 1-gram leads to the 2-grams that end with its word, each of these to the 3-grams that end with them, and so
@@ -42,7 +42,7 @@ MAGIC = b"mmap lm http"
 _BEFORE_VERSION = b"mmap lm http://kheafield.com/code format version "
 _INCOMPLETE = b"mmap lm http://kheafield.com/code incomplete"
 _VERSION = 5
-# The text and what fills it up to 8 bytes; numbers of which each byte is known; then what differs between files.
+# The text, padded to a multiple of 8 bytes, and numbers with known bytes; `_FIXED` has the fields that differ by file.
 _SANITY = struct.Struct("<56s3f3IQ")
 _EXPECTED = (_BEFORE_VERSION + b"5\n", 0.0, 1.0, -0.5, 1, 0xFFFFFFFF, 0, 1)
 _FIXED = struct.Struct("<B3xfIB3xI")
@@ -55,14 +55,14 @@ REBUILD = "make it again from the ARPA text, `build_binary lm.arpa lm.binary`"
 
 
 @dataclass(frozen=True)
-class Head:
-    """What a file says of itself.
+class Header:
+    """Header of a binary language model.
 
     Attributes:
-        kind: PROBING, REST_PROBING, or TRIE plus what there is of QUANTISED and ARRAY.
+        kind: PROBING, REST_PROBING, or TRIE plus the applicable flags of QUANTISED and ARRAY.
         multiplier: slots of a hash table for each entry.
         counts: n-grams of each order.
-        size: bytes of the head.
+        size: bytes of the header.
     """
 
     kind: int
@@ -72,7 +72,7 @@ class Head:
 
 
 def is_kenlm_binary(path: str) -> bool:
-    """Whether a file begins as kenlm's binary files do."""
+    """Whether a file begins like kenlm's binary files."""
     if not os.path.isfile(path):
         return False
     try:
@@ -82,11 +82,11 @@ def is_kenlm_binary(path: str) -> bool:
         return False
 
 
-def mapped(path: str) -> ByteArray:
-    """The bytes of a file, read when they are looked at.
+def map_file(path: str) -> ByteArray:
+    """Map a file into memory; its bytes are read on access.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -95,11 +95,11 @@ def mapped(path: str) -> ByteArray:
         raise DataError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def read_head(path: str, data: ByteArray) -> Head:
-    """Read what a file says of itself.
+def read_header(path: str, data: ByteArray) -> Header:
+    """Read the header of a file.
 
     Raises:
-        DataError: it is not complete, of another version, or of a type that is not known.
+        DataError: the file is incomplete, of another version, or of an unsupported type.
     """
     begin = data[: _SANITY.size + _FIXED.size].tobytes()
     if begin.startswith(_INCOMPLETE):
@@ -125,44 +125,44 @@ def read_head(path: str, data: ByteArray) -> Head:
     counts = tuple(data[size - 8 * order : size].view("<u8").tolist())
     if max(counts) >= 1 << 48 or not min(counts[:1]):
         raise DataError(path, f"this binary file of kenlm is damaged; {REBUILD}")
-    return Head(kind, multiplier, counts, -(-size // 8) * 8)
+    return Header(kind, multiplier, counts, -(-size // 8) * 8)
 
 
 def check_size(path: str, data: ByteArray, expected: int) -> None:
-    """Refuse a file that is shorter than its head says.
+    """Raise an error if a file is shorter than its header implies.
 
     Raises:
-        DataError: it is.
+        DataError: the file is shorter.
     """
     if len(data) < expected:
-        message = f"this binary file of kenlm has {len(data):,} bytes, and its head speaks of {expected:,}: truncated?"
-        raise DataError(path, message)
+        message = f"this binary file of kenlm has {len(data):,} bytes, but its header implies {expected:,}"
+        raise DataError(path, f"{message}; is the file truncated?")
 
 
 def _slots(entries: int, multiplier: float) -> int:
-    """The slots of a hash table; kenlm multiplies in single precision."""
+    """Return the number of slots of a hash table; kenlm multiplies in single precision."""
     return max(entries + 1, int(np.float32(multiplier) * np.float32(entries)))
 
 
-def hashed_model(path: str, data: ByteArray, head: Head) -> HashedModel:
-    """The model of a file of type `probing`.
+def hashed_model(path: str, data: ByteArray, header: Header) -> HashedModel:
+    """Return the model of a file of type `probing`.
 
     Raises:
         DataError: the file is truncated.
     """
-    counts = head.counts
-    words = _slots(counts[0], head.multiplier)
-    vocabulary = head.size // 4 + 2
+    counts = header.counts
+    words = _slots(counts[0], header.multiplier)
+    vocabulary = header.size // 4 + 2
     layout = np.zeros(LAYOUT_WIDTH, np.int64)
     layout[ORDER], layout[UNIGRAMS] = len(counts), vocabulary + words * WORD_SLOT
-    # One more than there are words, for a model that has no unknown word.
+    # One more entry than words, because a model may lack the unknown word.
     place = int(layout[UNIGRAMS]) + 2 * (counts[0] + 1)
     for n, count in enumerate(counts[1:], 2):
-        slots = _slots(count, head.multiplier)
+        slots = _slots(count, header.multiplier)
         layout[TABLES + 2 * (n - 2)], layout[TABLES + 2 * (n - 2) + 1] = place, slots
         place += slots * (LONGEST_SLOT if n == len(counts) else MIDDLE_SLOT)
     check_size(path, data, 4 * place)
-    if int(data[head.size : head.size + 4].view("<u4")[0]):
+    if int(data[header.size : header.size + 4].view("<u4")[0]):
         raise DataError(path, f"a binary file of kenlm whose vocabulary is of another version; {REBUILD}")
     return HashedModel(data[: 4 * place].view("<u4"), layout, (vocabulary, words), counts[0] + 1)
 
@@ -176,31 +176,31 @@ Places = npt.NDArray[np.uint64]
 
 
 class _Bits:
-    """Numbers of some bits each, anywhere in a file.
+    """Reader of numbers that are packed bit by bit in a file.
 
     Args:
         data: the file.
     """
 
     def __init__(self, data: ByteArray) -> None:
-        # The 8 bytes from each byte on.
+        # The 8-byte integer that begins at each byte.
         self._eight: Places = np.ndarray(max(len(data) - 7, 0), "<u8", data, 0, (1,))
 
     def read(self, places: Places, width: int) -> Places:
-        """Numbers of `width` bits, at most 57, uint64; their places are counted in bits."""
-        found: Places = self._eight[places >> np.uint64(3)] >> (places & np.uint64(7))
-        return found & np.uint64((1 << width) - 1)
+        """Return the numbers of `width` bits (at most 57) at these bit offsets, uint64."""
+        numbers: Places = self._eight[places >> np.uint64(3)] >> (places & np.uint64(7))
+        return numbers & np.uint64((1 << width) - 1)
 
 
 @dataclass(frozen=True)
 class _Order:
-    """Where the entries of an order lie, and how they are packed.
+    """Location and packing of the entries of an order.
 
     Attributes:
-        first: the bit that they begin at.
-        word_bits, number_bits, next_bits: of an entry, in this order.
-        numbers: the tables of quantised probabilities and back-offs; None where they are not quantised.
-        high: where the high part of pointers grows, uint64; None where pointers are whole.
+        first: bit offset of the first entry.
+        word_bits, number_bits, next_bits: widths of the parts of an entry, in this order.
+        numbers: tables of the quantised probabilities and back-offs; None without quantisation.
+        high: entries at which the high part of pointers increases, uint64; None if entries hold whole pointers.
     """
 
     first: int
@@ -211,22 +211,24 @@ class _Order:
     high: Places | None
 
     def places(self, entries: Int64Array) -> Places:
-        """The bits that entries begin at."""
+        """Return the bit offsets of entries."""
         return (self.first + entries * (self.word_bits + self.number_bits + self.next_bits)).astype(np.uint64)
 
     def words(self, bits: _Bits, entries: Int64Array) -> Int64Array:
-        """The ids of the words of entries."""
+        """Return the ids of the words of entries."""
         return bits.read(self.places(entries), self.word_bits).astype(np.int64)
 
     def pointers(self, bits: _Bits, entries: Int64Array) -> Int64Array:
-        """Where the entries of the next order begin that belong to these."""
-        found = bits.read(self.places(entries) + np.uint64(self.word_bits + self.number_bits), self.next_bits)
+        """Return the first child of each entry, a position among the entries of the next order."""
+        pointers = bits.read(self.places(entries) + np.uint64(self.word_bits + self.number_bits), self.next_bits)
         if self.high is not None:
-            found |= (np.searchsorted(self.high, entries, "right") - 1).astype(np.uint64) << np.uint64(self.next_bits)
-        return found.astype(np.int64)
+            pointers |= (np.searchsorted(self.high, entries, "right") - 1).astype(np.uint64) << np.uint64(
+                self.next_bits
+            )
+        return pointers.astype(np.int64)
 
     def scores(self, bits: _Bits, entries: Int64Array) -> tuple[FloatArray, FloatArray]:
-        """log10 probabilities and back-offs of entries; zeros in the highest order."""
+        """Return log10 probabilities and back-offs of entries; back-offs of the highest order are 0."""
         places = self.places(entries) + np.uint64(self.word_bits)
         none = np.zeros(len(entries), np.float32)
         if self.numbers is None:
@@ -237,55 +239,55 @@ class _Order:
         scores, backoffs = self.numbers
         # The back-off comes first; the highest order has no table of them.
         low = len(backoffs).bit_length() - 1 if len(backoffs) else 0
-        found = scores[bits.read(places + np.uint64(low), len(scores).bit_length() - 1)]
-        return found, backoffs[bits.read(places, low)] if low else none
+        probabilities = scores[bits.read(places + np.uint64(low), len(scores).bit_length() - 1)]
+        return probabilities, backoffs[bits.read(places, low)] if low else none
 
 
 class _Trie:
-    """A file, read in order.
+    """The trie of a file, read from its start to its end.
 
     Args:
         path: the file.
         data: its bytes.
-        head: what it says of itself.
+        header: its header.
 
     Raises:
-        DataError: it is truncated, or of a version that is not known.
+        DataError: the file is truncated, or of an unsupported version.
     """
 
-    def __init__(self, path: str, data: ByteArray, head: Head) -> None:
-        self._path, self._data, self._counts = path, data, head.counts
-        self._kind = head.kind - TRIE
-        self._at = head.size
+    def __init__(self, path: str, data: ByteArray, header: Header) -> None:
+        self._path, self._data, self._counts = path, data, header.counts
+        self._kind = header.kind - TRIE
+        self._at = header.size
         self.bits = _Bits(data)
-        # How many there are, then as much room as there are words; the unknown one has none.
-        hashes: Places = self._take(8 * (head.counts[0] + 1)).view("<u8")
-        self.hashes = hashes[1 : 1 + int(min(hashes[0], head.counts[0]))]
-        numbers = self._quantised() if self._kind & QUANTISED else [None] * (len(head.counts) - 1)
-        self.unigrams = self._take(_UNIGRAM.itemsize * (head.counts[0] + 2)).view(_UNIGRAM)
-        self.orders = [self._order(n, numbers[n - 2]) for n in range(2, len(head.counts) + 1)]
+        # The number of hashes, then space for one hash per word; the unknown word has none.
+        hashes: Places = self._take(8 * (header.counts[0] + 1)).view("<u8")
+        self.hashes = hashes[1 : 1 + int(min(hashes[0], header.counts[0]))]
+        numbers = self._quantised() if self._kind & QUANTISED else [None] * (len(header.counts) - 1)
+        self.unigrams = self._take(_UNIGRAM.itemsize * (header.counts[0] + 2)).view(_UNIGRAM)
+        self.orders = [self._order(n, numbers[n - 2]) for n in range(2, len(header.counts) + 1)]
 
     def _take(self, size: int) -> ByteArray:
         check_size(self._path, self._data, self._at + size)
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def _version(self, found: int, expected: int, of: str) -> None:
-        if found != expected:
-            raise DataError(self._path, f"a binary file of kenlm whose {of} is of version {found}; {REBUILD}")
+    def _check_version(self, version: int, expected: int, part: str) -> None:
+        if version != expected:
+            raise DataError(self._path, f"a binary file of kenlm whose {part} is of version {version}; {REBUILD}")
 
     def _quantised(self) -> list[tuple[FloatArray, FloatArray] | None]:
-        """The tables of numbers of each order from 2 on."""
+        """Read the tables of quantised numbers of each order from 2 on."""
         version, score_bits, backoff_bits, *_ = self._take(8).tolist()
-        self._version(version, _QUANTISED_VERSION, "quantisation")
+        self._check_version(version, _QUANTISED_VERSION, "quantisation")
         if not (1 <= score_bits <= 25 and 1 <= backoff_bits <= 25):
             raise DataError(self._path, f"this binary file of kenlm is damaged; {REBUILD}")
-        found: list[tuple[FloatArray, FloatArray] | None] = []
+        tables: list[tuple[FloatArray, FloatArray] | None] = []
         for n in range(2, len(self._counts) + 1):
             scores = self._take(4 << score_bits).view("<f4")
             backoffs = self._take(4 << backoff_bits if n < len(self._counts) else 0).view("<f4")
-            found.append((scores, backoffs))
-        return found
+            tables.append((scores, backoffs))
+        return tables
 
     def _order(self, n: int, numbers: tuple[FloatArray, FloatArray] | None) -> _Order:
         counts, highest = self._counts, n == len(self._counts)
@@ -304,9 +306,9 @@ class _Trie:
         return _Order(first, word_bits, number_bits, next_bits, numbers, high)
 
     def _array(self, entries: int, last: int) -> tuple[int, Places]:
-        """How many bits of a pointer stand in an entry, and where the others grow."""
+        """Return the number of pointer bits in an entry, and the entries at which the high part increases."""
         version, most, *_ = self._data[self._at : self._at + 8].tolist() + [0, 0]
-        self._version(version, _ARRAY_VERSION, "array of pointers")
+        self._check_version(version, _ARRAY_VERSION, "array of pointers")
         required = last.bit_length()
         costs = [(last >> (required - chop)) * 64 - entries * chop for chop in range(min(required, most) + 1)]
         chop = costs.index(min(costs))
@@ -316,33 +318,33 @@ class _Trie:
         return required - chop, self._data[aligned : aligned + 8 * count].view("<u8")
 
     def ids(self, words: list[bytes]) -> Int64Array:
-        """The ids of words, 0 for those that the model does not have."""
+        """Return the ids of words, 0 for unknown ones."""
         hashes = word_hashes(words)
         first, behind = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
-        found: Int64Array = np.where(first < behind, first + 1, 0)
-        return found
+        ids: Int64Array = np.where(first < behind, first + 1, 0)
+        return ids
 
 
-def trie_model(path: str, data: ByteArray, head: Head, vocabulary: Collection[bytes]) -> LanguageModel:
-    """Read the n-grams of a file that are made of some words alone.
+def trie_model(path: str, data: ByteArray, header: Header, vocabulary: Collection[bytes]) -> LanguageModel:
+    """Read the n-grams of a file whose words are all in a vocabulary.
 
     Args:
         path: the file.
         data: its bytes.
-        head: what it says of itself.
-        vocabulary: these words.
+        header: its header.
+        vocabulary: the words.
 
     Raises:
-        DataError: it is truncated or damaged.
-        ValueError: it has no `<s>` or no `</s>`, or lacks the context of an n-gram.
+        DataError: the file is truncated or damaged.
+        ValueError: the model has no `<s>` or no `</s>`, or lacks the context of an n-gram.
     """
-    trie = _Trie(path, data, head)
+    trie = _Trie(path, data, header)
     words = list(dict.fromkeys([BEGIN_WORD, END_WORD, *vocabulary]))
     ids = trie.ids(words)
     kept = np.flatnonzero(ids)
     words = [UNKNOWN_WORD, *(words[i] for i in kept)]
     known = np.concatenate([[0], ids[kept]])
-    renumbered = np.full(head.counts[0] + 1, -1, np.int32)
+    renumbered = np.full(header.counts[0] + 1, -1, np.int32)
     if known.max() >= len(renumbered):
         raise DataError(path, f"this binary file of kenlm is damaged; {REBUILD}")
     renumbered[known] = np.arange(len(known), dtype=np.int32)
@@ -351,15 +353,15 @@ def trie_model(path: str, data: ByteArray, head: Head, vocabulary: Collection[by
     paths: Int32Array = tables[0].words
     begins, ends = (trie.unigrams["next"][known + i].astype(np.int64) for i in (0, 1))
     for n, order in enumerate(trie.orders, 2):
-        # What belongs to one entry belongs to no other.
-        wrong = begins.min(initial=0) < 0 or (begins > ends).any() or ends.max(initial=0) > head.counts[n - 1]
-        if wrong or (ends - begins).sum() > head.counts[n - 1]:
+        # Each entry of this order has exactly one parent.
+        wrong = begins.min(initial=0) < 0 or (begins > ends).any() or ends.max(initial=0) > header.counts[n - 1]
+        if wrong or (ends - begins).sum() > header.counts[n - 1]:
             raise DataError(path, f"this binary file of kenlm is damaged; {REBUILD}")
         paths, entries = _children(trie, order, paths, begins, ends, renumbered)
         scores, backoffs = order.scores(trie.bits, entries)
-        # The last word comes first.
+        # A path has the last word of the n-gram first.
         tables.append(NgramTable(np.ascontiguousarray(paths[:, ::-1]), scores, backoffs))
-        if n < len(head.counts):
+        if n < len(header.counts):
             begins, ends = order.pointers(trie.bits, entries), order.pointers(trie.bits, entries + 1)
     return LanguageModel(BackoffModel(words, tables))
 
@@ -367,10 +369,10 @@ def trie_model(path: str, data: ByteArray, head: Head, vocabulary: Collection[by
 def _children(
     trie: _Trie, order: _Order, paths: Int32Array, begins: Int64Array, ends: Int64Array, renumbered: Int32Array
 ) -> tuple[Int32Array, Int64Array]:
-    """The entries that known words lead to: their words, the last of the n-gram first, and where they are."""
+    """Return the children that are known words: their n-grams, last word first, and their positions in the order."""
     sizes = ends - begins
     totals = prefix_sums(sizes)
-    found_paths, found_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
+    child_paths, child_entries = [np.zeros((0, paths.shape[1] + 1), np.int32)], [np.zeros(0, np.int64)]
     first = 0
     while first < len(paths):
         # A parent with more children than a block is a block.
@@ -378,11 +380,11 @@ def _children(
         parents = np.repeat(np.arange(first, last), sizes[first:last])
         entries = begins[parents] + np.arange(totals[first], totals[last]) - totals[parents]
         words = order.words(trie.bits, entries)
-        # No word has an id beyond the table; a damaged file may.
+        # A damaged file may have ids beyond the table.
         words = np.where(words < len(renumbered), renumbered[np.minimum(words, len(renumbered) - 1)], -1)
         kept = words >= 0
         new = np.column_stack([paths[parents[kept]], words[kept]]).astype(np.int32)
-        found_paths.append(new)
-        found_entries.append(entries[kept])
+        child_paths.append(new)
+        child_entries.append(entries[kept])
         first = last
-    return np.concatenate(found_paths), np.concatenate(found_entries)
+    return np.concatenate(child_paths), np.concatenate(child_entries)

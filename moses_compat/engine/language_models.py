@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from moses_compat.corpora.texts import corpus_sentences, refuse_empty
 from moses_compat.engine.arpa import load_language_model, read_order, write_arpa
-from moses_compat.engine.kenlm_files import PROBING, hashed_model, is_kenlm_binary, mapped, read_head, trie_model
+from moses_compat.engine.kenlm_files import PROBING, hashed_model, is_kenlm_binary, map_file, read_header, trie_model
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
@@ -24,18 +24,18 @@ from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_languag
 from phrasetool.smt.language_model.ngram_counts import MARKERS, DiskText
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, TargetModel
 
-# At most, for each word: while places are sorted and probabilities computed; and of each n-gram, beside its words.
+# Upper bounds of bytes: per word, while positions are sorted and probabilities computed; per n-gram, without its words.
 _WORD, _NGRAM = 115, 40
 
 
 def order_of(path: str) -> int:
-    """The order of the language model in a file, ARPA text or binary.
+    """Return the order of the language model in a file, ARPA text or binary.
 
     Raises:
-        DataError: it is neither.
+        DataError: the file is neither.
     """
     if is_kenlm_binary(path):
-        return len(read_head(path, mapped(path)).counts)
+        return len(read_header(path, map_file(path)).counts)
     with Input(path) as source:
         return read_order(source)
 
@@ -43,15 +43,15 @@ def order_of(path: str) -> int:
 def load_language_models(
     paths: Sequence[str], vocabulary: Collection[bytes], orders: Sequence[int | None] = ()
 ) -> TargetModel:
-    """Read one language model or several.
+    """Read one or several language models.
 
     Args:
         paths: ARPA text, plain or gzip, or binary files of kenlm.
-        vocabulary: the only words they will be asked for; the others become unknown.
-        orders: that each must have; None, or nothing at all, for any.
+        vocabulary: the only words that are scored; all others become unknown.
+        orders: required order of each model; None, or an empty sequence, allows any order.
 
     Raises:
-        DataError: a file cannot be read, is damaged, is of a kind that is not supported or of another order.
+        DataError: a file cannot be read, is damaged, is of an unsupported kind, or has another order.
     """
     models = [_load(path, vocabulary) for path in paths]
     for path, model, order in zip(paths, models, orders, strict=False):
@@ -69,12 +69,12 @@ def load_language_models(
 def _load(path: str, vocabulary: Collection[bytes]) -> LanguageModel | HashedModel:
     if not is_kenlm_binary(path):
         return load_language_model(path, vocabulary)
-    data = mapped(path)
-    head = read_head(path, data)
+    data = map_file(path)
+    header = read_header(path, data)
     try:
-        if head.kind != PROBING:
-            return trie_model(path, data, head, vocabulary)
-        model = hashed_model(path, data, head)
+        if header.kind != PROBING:
+            return trie_model(path, data, header, vocabulary)
+        model = hashed_model(path, data, header)
         for marker in (BEGIN_WORD, END_WORD):
             if not model.ids([marker])[0]:
                 raise DataError(path, f"the language model has no {marker.decode()}")
@@ -85,13 +85,13 @@ def _load(path: str, vocabulary: Collection[bytes]) -> LanguageModel | HashedMod
 
 @dataclass(frozen=True)
 class Estimated:
-    """How a language model came about.
+    """Statistics of an estimated language model.
 
     Attributes:
-        sentences: in the corpus.
-        ngrams, counted: n-grams of each order, in the model and in the corpus.
+        sentences: number of sentences in the corpus.
+        ngrams, counted: number of n-grams of each order, in the model and in the corpus.
         discounts: one per order.
-        on_disk: whether files were needed.
+        on_disk: whether temporary files were needed.
     """
 
     sentences: int
@@ -107,15 +107,15 @@ def estimate_arpa(
     """Estimate a language model and write it as ARPA text.
 
     Args:
-        paths: the corpus, files with a sentence a line; `-` for standard input.
-        output: where the text goes.
-        order, prune: as of `kneser_ney.estimate_language_model`.
-        memory: bytes that counts and probabilities may take, beside the words; what needs more goes to files without a
-            name.  Never changes a byte of the output.
-        folder: where these are; None for the system's folder of temporary files.
+        paths: the corpus, files with one sentence per line; `-` for standard input.
+        output: receives the text.
+        order, prune: as for `kneser_ney.estimate_language_model`.
+        memory: bytes for counts and probabilities, in addition to the words; larger data are kept in unnamed temporary
+            files.  The output does not depend on it.
+        folder: folder of the temporary files; None for the system's default.
 
     Raises:
-        DataError: a file cannot be read, has no words, or has one of the model's own.
+        DataError: a file cannot be read, has no words, or contains a reserved word of the model.
         PhraseToolError: a disk is full.
     """
     symbols, parts, disk = Symbols(), [Phrases.from_lists([])], None
@@ -137,13 +137,14 @@ def estimate_arpa(
     if disk is None:
         whole = Phrases.concatenate(parts)
         parts = []
-        found = estimate_language_model(symbols.words, whole, order, prune)
-        write_arpa(found.model, output)
-        sizes = [len(table) for table in found.model.tables]
-        return Estimated(sentences, sizes, found.counted, found.discounts, False)
-    done = estimate_on_disk(symbols.words, disk, order, prune)
-    write_arpa(done.model, output)
-    return Estimated(sentences, [len(table) for table in done.model.tables], done.counted, done.discounts, True)
+        estimate = estimate_language_model(symbols.words, whole, order, prune)
+        write_arpa(estimate.model, output)
+        sizes = [len(table) for table in estimate.model.tables]
+        return Estimated(sentences, sizes, estimate.counted, estimate.discounts, False)
+    disk_estimate = estimate_on_disk(symbols.words, disk, order, prune)
+    write_arpa(disk_estimate.model, output)
+    sizes = [len(table) for table in disk_estimate.model.tables]
+    return Estimated(sentences, sizes, disk_estimate.counted, disk_estimate.discounts, True)
 
 
 _CHUNK = 1 << 22
@@ -151,7 +152,7 @@ _FALLBACK = "Substituting fallback discounts for order"
 
 
 def find_lmplz() -> str | None:
-    """Where lmplz is on the PATH, or None."""
+    """Return the path of lmplz, or None if it is not on the PATH."""
     return shutil.which("lmplz")
 
 
@@ -164,12 +165,11 @@ def run_lmplz(
     Args:
         program: the path of lmplz.
         blocks: the corpus, whole lines.
-        output: where the ARPA text goes, compressed if the name says so.
+        output: receives the ARPA text, compressed according to its name.
         order: the length of the longest n-grams.
         prune: as lmplz --prune.
-        memory: bytes that it may take, of which it would take 80 % of the machine by itself; what does not fit is
-            sorted on disk.
-        folder: where its files go; None for where it puts them.
+        memory: bytes for lmplz, whose default is 80 % of the machine's memory; larger data are sorted on disk.
+        folder: folder of its temporary files; None for its default.
 
     Returns:
         The orders whose discounts could not be estimated and were replaced.
@@ -186,7 +186,7 @@ def run_lmplz(
     def feed() -> None:
         assert process.stdin
         try:
-            # When lmplz has ended early, what it said is the error.
+            # If lmplz has ended early, its own message is reported.
             with contextlib.suppress(BrokenPipeError), process.stdin as stream:
                 for block in blocks:
                     stream.write(block)
@@ -215,7 +215,7 @@ def run_lmplz(
     if errors:
         raise errors[0]
     if process.returncode:
-        said = [line for line in messages if line and not line.startswith("=")]
-        raise PhraseToolError(f"{program}: {said[-1] if said else f'exit status {process.returncode}'}")
+        error_lines = [line for line in messages if line and not line.startswith("=")]
+        raise PhraseToolError(f"{program}: {error_lines[-1] if error_lines else f'exit status {process.returncode}'}")
     # lmplz counts orders from 0 in this message.
     return [int(line[len(_FALLBACK) :].split(":")[0]) + 1 for line in messages if line.startswith(_FALLBACK)]

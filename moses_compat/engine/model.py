@@ -1,7 +1,7 @@
-"""From a moses.ini to a model that translates, with its table as a whole or with some of the entries.
+"""Models that translate, as a moses.ini describes them, with the whole phrase table or some of its entries.
 
-`Laboratory` reads every entry that given texts can use, once.  A pruned table is then a mask: the decoder does with it
-what it would do with the table written and read again, the reordering table left whole.
+`LoadedModel` reads every entry that given texts can use, once.  A pruned table is then a mask: the decoder behaves as
+if the pruned table had been written and read again, with the complete reordering table.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ from phrasetool.watch import ReadingProgress, Watch
 
 @dataclass(frozen=True)
 class MosesModel:
-    """What a moses.ini describes, before any table is read.
+    """The model that a moses.ini describes, before any table is read.
 
     Attributes:
         ini: the file.
         features: the feature functions, by the ini's names.
-        weights: float64, shape (F,); 0 for a feature the ini does not have.
-        listed: the feature functions the ini has and lets be tuned, in the order of a vector: those of n-best lists.
-        tuneable: bool, shape (F,): what tuning may change.
-        table_files, language_models: paths of all, in the ini's order.
-        language_orders: what SRILM and IRSTLM limit their models to; None for KENLM, which passes over the argument.
-        reordering: path, or None.
-        search: the ini's limits.
-        longest: words of the longest source phrases that are looked up.
-        printing: how translations are printed.
-        decoding: the places of the tables that are used, in the order of the ini's decoding paths.
-        place: of the table that is meant where one is, such as the one to prune.
-        table_name: what messages call that table, if not by its path.
+        weights: float64, shape (F,); 0 for a feature that the ini does not have.
+        listed: the tuneable feature functions of the ini, in the order of a vector; n-best lists name these.
+        tuneable: bool, shape (F,): weights that tuning may change.
+        table_files, language_models: paths of all tables and models, in the ini's order.
+        language_orders: maximum orders of SRILM and IRSTLM models; None for KENLM, which ignores the argument.
+        reordering: path of the reordering table, or None.
+        search: limits of the search.
+        longest: length in words of the longest source phrases that are looked up.
+        printing: format of printed translations.
+        decoding: indexes of the used tables, in the order of the ini's decoding paths.
+        place: index of the one table that a command handles, such as the table to prune.
+        table_name: the name of that table in messages; its path if None.
     """
 
     ini: MosesIni
@@ -94,12 +94,12 @@ class MosesModel:
 
         Args:
             path: the ini.
-            table, reordering: use these files instead of those it names; of several tables, the table must be one of
-                them.
-            printed: whether sections that concern printed translations alone are supported, see `check_sections`.
+            table, reordering: files that replace those of the ini; if the ini has several tables, `table` must be one
+                of them.
+            printed: whether sections that only concern printed translations are supported, see `check_sections`.
 
         Raises:
-            DataError: it cannot be read, or asks for what this decoder does not have; see `read_moses_ini`.
+            DataError: the ini cannot be read or uses unsupported features; see `read_moses_ini`.
         """
         ini = read_moses_ini(path)
         check_sections(ini, printed)
@@ -108,7 +108,7 @@ class MosesModel:
         ini.check_weights()
         table_lines, reordering_line = lines_of(lines, "TranslationModel"), lines.get("LexicalReordering")
         if reordering is not None and reordering_line is None:
-            raise ini.error(f"there is no LexicalReordering among the features that could read {reordering}")
+            raise ini.error(f"[feature] has no LexicalReordering, which must exist to read {reordering}")
         language_lines = lines_of(lines, "LM")
         features = FeatureSet(
             tuple(number_of(ini, line, "num-features") for line in table_lines),
@@ -145,17 +145,17 @@ class MosesModel:
 
     @property
     def table(self) -> str:
-        """The table that is meant where one is."""
+        """The path of the table at `place`."""
         return self.table_files[self.place]
 
     @property
     def used_tables(self) -> list[str]:
-        """The tables that are used, in the order in which they are asked."""
+        """The paths of the used tables, in the order of the decoding paths."""
         return [self.table_files[place] for place in self.decoding]
 
     @property
     def shown_tables(self) -> str:
-        """What messages call the tables that are used."""
+        """The names of the used tables, for messages."""
         return " and ".join(self._named(place) for place in self.decoding)
 
     def _named(self, place: int) -> str:
@@ -163,17 +163,17 @@ class MosesModel:
 
     @property
     def paths(self) -> list[str]:
-        """The files it reads."""
+        """The files that the model reads."""
         return [*self.used_tables, *self.language_models, *([self.reordering] if self.reordering is not None else [])]
 
     @property
     def kept_paths(self) -> list[str]:
-        """The files that no output may replace: those it reads, and those that its ini names, read or not."""
+        """The files that no output may replace: those the model reads, and all files that its ini names."""
         return [self.ini.path, *self.paths, *self.ini.paths]
 
     @property
     def tables(self) -> dict[str, str]:
-        """What is read of it, as progress calls it, and where it is."""
+        """The tables to read: their labels in progress reports, and their paths."""
         tables = {self._label(place): self.table_files[place] for place in self.decoding}
         return {**tables, "reordering table": self.reordering or ""}
 
@@ -181,18 +181,18 @@ class MosesModel:
         name = self.features.name(numbered("TranslationModel", place))
         return "phrase table" if len(self.decoding) == 1 else f"phrase table {name}"
 
-    def tell_paths(self, watch: Watch) -> None:
-        """Say where the ini's paths start from if it is not as Moses reads them, or if it is doubtful."""
+    def report_paths(self, watch: Watch) -> None:
+        """Report the folder that the ini's relative paths start from if Moses uses another one or it is uncertain."""
         base = self.ini.path_base
         if base.note:
             (watch.warn if base.doubtful else watch.say)(f"{self.ini.path}: {base.note}")
 
     def searching(self, **options: Any) -> MosesModel:
-        """The model with other limits of the search than its ini's; fields of `SearchOptions`, None for the ini's."""
-        given = {name: value for name, value in options.items() if value is not None}
-        if isinstance(limit := given.get("table_limit"), int):
-            given["table_limit"] = limited_options(self.ini, (limit,) * len(self.table_files))
-        return replace(self, search=replace(self.search, **given))
+        """Return the model with other search limits: fields of `SearchOptions`; None keeps the ini's limit."""
+        limits = {name: value for name, value in options.items() if value is not None}
+        if isinstance(limit := limits.get("table_limit"), int):
+            limits["table_limit"] = limited_options(self.ini, (limit,) * len(self.table_files))
+        return replace(self, search=replace(self.search, **limits))
 
     def load(
         self, text: bytes | ByteArray, threads: int = 1, progress: ReadingProgress | None = None
@@ -202,17 +202,17 @@ class MosesModel:
         Args:
             text: one tokenised sentence a line.
             threads: for reading.
-            progress: told how far reading is.
+            progress: called as reading proceeds.
 
         Returns:
             The translator, and the text in its ids.
 
         Raises:
-            DataError: a file is damaged or does not fit the ini.
+            DataError: a file is damaged or inconsistent with the ini.
         """
         source, targets = InputPhrases.of(text, self.longest), Symbols()
         entries = self._phrase_entries(source, targets, threads, progress)
-        # Unknown words are copied, so the language model is asked for those of the text, too.
+        # Unknown words are copied, so the language model must score the words of the text, too.
         vocabulary = [*targets.words, *source.symbols.words]
         pool = ThreadPoolExecutor(1)
         try:
@@ -222,7 +222,7 @@ class MosesModel:
             entries = self._with_reordering(entries, source, targets, threads, progress)
             model = reading.result()
         finally:
-            # Who interrupts does not wait for a large language model.
+            # After an interruption, do not wait until a large language model is read.
             pool.shutdown(wait=False)
         table = self._table(entries, source, targets)
         return Translator(table, model, self.features, self.weights, self.search.table_limit), source
@@ -236,14 +236,14 @@ class MosesModel:
     def load_entries(
         self, source: InputPhrases, targets: Symbols, threads: int = 1, progress: ReadingProgress | None = None
     ) -> Entries:
-        """The same, as they stand in the table."""
+        """Read the phrase and reordering table entries that a text can use, as they are before `build_table`."""
         entries = self._phrase_entries(source, targets, threads, progress)
         return self._with_reordering(entries, source, targets, threads, progress)
 
     def _phrase_entries(
         self, source: InputPhrases, targets: Symbols, threads: int, progress: ReadingProgress | None
     ) -> Entries:
-        found = []
+        parts = []
         for place in self.decoding:
             columns = self.features.table_columns(place)
             entries = load_entries(
@@ -252,8 +252,8 @@ class MosesModel:
             )  # fmt: skip
             if len(self.features.tables) > 1:
                 entries = entries.in_table(place, columns, sum(self.features.tables))
-            found.append(entries)
-        return Entries.concatenate(found)
+            parts.append(entries)
+        return Entries.concatenate(parts)
 
     def _table(self, entries: Entries, source: InputPhrases, targets: Symbols) -> TranslationTable:
         words = np.unique(source.sentences.words).astype(np.int32)
@@ -261,8 +261,8 @@ class MosesModel:
         if "UnknownWordPenalty" not in self.features.names and table.copies.any():
             word = targets.words[table.targets.words[table.targets.offsets[table.copies.argmax()]]]
             raise self.ini.error(
-                "there is no UnknownWordPenalty among the features, and Moses crashes at an unknown word: "
-                f"the text holds {word.decode('utf-8', 'replace')}, which no entry translates alone",
+                "[feature] has no UnknownWordPenalty, without which Moses crashes at an unknown word: "
+                f"the text contains {word.decode('utf-8', 'replace')}, which no entry translates alone",
                 self.ini.features[0].line,
             )
         check_option_count(self.ini, table, self.search.table_limit)
@@ -280,13 +280,13 @@ class MosesModel:
         return entries
 
     def named_weights(self, weights: Vector) -> dict[str, list[float]]:
-        """Weights by the ini's feature names, for `MosesIni.with_weights`."""
+        """Return the weights by the ini's feature names, for `MosesIni.with_weights`."""
         slices = self.features.slices
         return {self.features.name(feature): weights[slices[feature]].tolist() for feature in self.listed}
 
 
 def _place_of(ini: MosesIni, lines: Sequence[FeatureLine], decoding: Sequence[int], table: str | None) -> int:
-    """Which of several phrase tables a file is, or takes the place of."""
+    """Return the index of the phrase table that the file `table` is, or replaces."""
     if table is None or len(lines) == 1:
         return decoding[0]
     place = lines.index(choose_table(ini, table))
@@ -302,27 +302,27 @@ def _part(progress: ReadingProgress | None, label: str) -> Callable[[int, int], 
 
 
 def check_sides(sentences: int, references: int, source_name: str, reference_name: str) -> None:
-    """Refuse a text and a reference of different length.
+    """Check that a text and a reference have the same number of lines.
 
     Raises:
-        DataError: they differ.
+        DataError: the numbers differ.
     """
     if sentences != references:
         raise DataError(reference_name, f"has {references:,} lines, but {source_name} has {sentences:,}")
 
 
 @dataclass(frozen=True)
-class Laboratory:
-    """What `load` reads.
+class LoadedModel:
+    """A model in memory that translates given texts with the whole phrase table or parts of it.
 
     Attributes:
-        model: the ini.
-        sentences: of each text by its name, in the ids of `source_symbols`.
+        model: the model of a moses.ini.
+        sentences: the sentences of each text by its name, in the ids of `source_symbols`.
         source_symbols, target_symbols: words.
-        entries: of the tables, those that the texts can use.
-        language_model: of the target language.
+        entries: the table entries that the texts can use.
+        language_model: one of the target language.
         threads: for translating.
-        runner: has sentences translated; threads if None.
+        runner: runs the translation of sentences; threads if None.
     """
 
     model: MosesModel
@@ -337,14 +337,14 @@ class Laboratory:
     @classmethod
     def load(
         cls, model: MosesModel, texts: Mapping[str, bytes], threads: int = 1, progress: ReadingProgress | None = None
-    ) -> Laboratory:
+    ) -> LoadedModel:
         """Read a model for some texts.
 
         Args:
-            model: which files, weights and limits.
-            texts: one tokenised sentence a line each.
-            threads: for reading, and for translating.
-            progress: told how far reading is.
+            model: names the files, weights and limits.
+            texts: texts by their names, each with one tokenised sentence per line.
+            threads: for reading and for translating.
+            progress: called as reading proceeds.
 
         Raises:
             DataError: see `MosesModel.load`.
@@ -353,18 +353,18 @@ class Laboratory:
         for name, text in texts.items():
             sentences[name] = symbols.read_lines(surface_words(text, f"the text {name}"))
         source = InputPhrases.of_sentences(symbols, Phrases.concatenate(list(sentences.values())), model.longest)
-        # Words may have to be copied, whatever is pruned, so the language model is asked for all of them.
+        # After pruning, any word may have to be copied, so the language model must score all of them.
         targets = Symbols(symbols.words)
         entries = model.load_entries(source, targets, threads, progress)
         language_model = load_language_models(model.language_models, targets.words, model.language_orders)
         return cls(model, sentences, symbols, targets, entries, language_model, threads)
 
     def translator(self, keep: Mask | None = None) -> Translator:
-        """A decoder that has some of the entries.
+        """Return a decoder with some of the entries.
 
         Args:
-            keep: bool, shape (N,), which of the N entries of the whole table are there; all if None.  Those of
-                other tables of the ini stay.
+            keep: bool, shape (N,), which of the N entries of the whole table are kept; all if None.  Entries of the
+                ini's other tables are always kept.
         """
         entries = self.entries
         if keep is not None:
@@ -377,18 +377,18 @@ class Laboratory:
         return Translator(table, self.language_model, self.model.features, self.model.weights, limit)
 
     def translate(self, translator: Translator, tick: Callable[[], None] = lambda: None) -> dict[str, list[str]]:
-        """The translations of all texts, by their names.
+        """Return the translations of all texts, by their names.
 
         Args:
-            translator: of `translator`.
+            translator: a result of `translator`.
             tick: called after each sentence.
         """
-        found: dict[str, list[str]] = {}
+        translations: dict[str, list[str]] = {}
         for name, sentences in self.sentences.items():
-            lines = found[name] = []
+            lines = translations[name] = []
             for translation in translator.translate_all(
                 sentences, self.model.search, threads=self.threads, runner=self.runner or run
             ):
                 lines.append(translator.text(translation).decode(errors="replace"))
                 tick()
-        return found
+        return translations

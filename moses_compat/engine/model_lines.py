@@ -1,4 +1,4 @@
-"""What the features and sections of a moses.ini are to the decoder, and what it does not take."""
+"""Features and sections of a moses.ini as settings of the decoder, and checks for what it does not support."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from phrasetool.smt.decoder.translator import SearchOptions
 
 _SINGLE = ("Distortion", "WordPenalty", "PhrasePenalty", "UnknownWordPenalty")
 _LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")
-# Of these an ini may have several.
+# Feature classes of which an ini may have several.
 _SEVERAL = {"PhraseDictionaryMemory": "TranslationModel", **dict.fromkeys(_LANGUAGE_MODELS, "LM")}
 _KNOWN = (*_SINGLE, "PhraseDictionaryMemory", "LexicalReordering", *_LANGUAGE_MODELS)
-# Moses' defaults of [max-phrase-length] and [max-trans-opt-per-coverage] (moses/TypeDef.h), and the most words here.
+# Moses' defaults of [max-phrase-length] and [max-trans-opt-per-coverage] (moses/TypeDef.h), and this decoder's maximum.
 MAX_PHRASE_LENGTH, MAX_OPTIONS, _LONGEST = 20, 5000, 255
-# Of features and the like; `isdigit` takes digits that `int` does not.
+# Counts such as the number of features; `isdigit` accepts digits that `int` does not.
 _COUNT = re.compile(r"[0-9]{1,18}")
 # Arguments of all features but lexical reordering, see moses/FF/FeatureFunction.cpp; then those of each class.
 _GENERAL = ("num-features", "tuneable", "tuneable-components", "verbosity", "filterable")
@@ -37,7 +37,7 @@ _ARGUMENTS = {
     "IRSTLM": (*_GENERAL, "path", "order", "factor"),
     **dict.fromkeys(_SINGLE, _GENERAL),
 }
-# Arguments that Moses knows and that change nothing if they are false.
+# Arguments of Moses that have no effect if they are false.
 _OFF = {
     "PhrasePenalty": ("per-phrase-table",),
     "Distortion": ("sparse", "sparse-distance"),
@@ -50,13 +50,13 @@ _LOADING = {
 
 
 def lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
-    """The ini's feature lines by what they are to the decoder, see `FeatureSet.sizes`.
+    """Return the ini's feature lines by the decoder's names of the features, see `FeatureSet.sizes`.
 
     Raises:
-        DataError: there is one that the decoder does not know, or takes once only, or one is missing; all that follow
-            here raise it too, for a line that is not as it must be.
+        DataError: a feature is unsupported, missing, or repeated without support for several.  The other functions of
+            this module raise it, too, for invalid or unsupported lines.
     """
-    found: dict[str, FeatureLine] = {}
+    lines: dict[str, FeatureLine] = {}
     for line in ini.features:
         if line.kind in BINARY:
             path = line.arguments.get("path", "")
@@ -71,32 +71,33 @@ def lines_by_feature(ini: MosesIni) -> dict[str, FeatureLine]:
         feature = line.kind
         if line.kind in _SEVERAL:
             several = _SEVERAL[line.kind]
-            feature = numbered(several, len(lines_of(found, several)))
-        if feature in found:
-            raise ini.error(f"{line.name}: {found[feature].name} is there already; this decoder takes one", line.line)
+            feature = numbered(several, len(lines_of(lines, several)))
+        if feature in lines:
+            message = f"{line.name}: {lines[feature].name} precedes; only one such feature is supported"
+            raise ini.error(message, line.line)
         _check_arguments(ini, line)
-        found[feature] = line
+        lines[feature] = line
     for feature, kind in (("TranslationModel", "PhraseDictionaryMemory"), ("LM", "KENLM")):
-        if feature not in found:
-            raise ini.error(f"there is no {kind} among the features")
-    return found
+        if feature not in lines:
+            raise ini.error(f"[feature] has no {kind}")
+    return lines
 
 
 def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
-    """Refuse arguments that Moses does not have, that it stops at, or that the decoder does not support."""
+    """Raise DataError for arguments that Moses rejects or this decoder does not support."""
     known = (*_ARGUMENTS[line.kind], *_OFF.get(line.kind, ()))
     for key, value in line.arguments.items():
-        told = f"{line.name}: {key}={value}"
+        setting = f"{line.name}: {key}={value}"
         if key in ("factor", "input-factor", "output-factor") and key in known and value != "0":
-            raise ini.error(f"{told}: factors are not supported", line.line)
+            raise ini.error(f"{setting}: factors are not supported", line.line)
         if key in _LOADING and key in known and value not in _LOADING[key]:
-            raise ini.error(f"{told}: expected one of {', '.join(_LOADING[key])}", line.line)
+            raise ini.error(f"{setting}: expected one of {', '.join(_LOADING[key])}", line.line)
         general = key == "require-sorting-after-source-context" and line.kind != "LexicalReordering"
         if general or key in _OFF.get(line.kind, ()):
             if flag(ini, line, key, False):
-                raise ini.error(f"{told} is not supported", line.line)
+                raise ini.error(f"{setting} is not supported", line.line)
         elif key.startswith("sparse") and line.kind in ("Distortion", "LexicalReordering"):
-            raise ini.error(f"{told}: sparse features are not supported", line.line)
+            raise ini.error(f"{setting}: sparse features are not supported", line.line)
         elif key not in known:
             close = closest(key, known)
             message = f"{line.kind} has no argument {key}; Moses stops at it{f': is it {close}?' if close else ''}"
@@ -116,29 +117,29 @@ def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
 
 
 def flag(ini: MosesIni, line: FeatureLine, key: str, default: bool) -> bool:
-    """The truth value that an argument of a feature is."""
+    """Return the truth value of an argument of a feature, or the default if it is missing."""
     if key not in line.arguments:
         return default
-    if (found := boolean(line.arguments[key])) is None:
+    if (truth := boolean(line.arguments[key])) is None:
         raise ini.error(f"{line.name}: expected {key}=true or {key}=false, found {line.arguments[key]!r}", line.line)
-    return found
+    return truth
 
 
 def lines_of(lines: Mapping[str, FeatureLine], feature: str) -> list[FeatureLine]:
-    """The lines of all features of a kind, in the ini's order."""
+    """Return the lines of all features of a kind, in the ini's order."""
     return [line for name, line in lines.items() if name.rstrip(DIGITS) == feature]
 
 
 def used_tables(ini: MosesIni, tables: int) -> tuple[int, ...]:
-    """The phrase tables that an ini uses, by their places, in the order of its decoding paths.
+    """Return the indexes of the phrase tables that an ini uses, in the order of its decoding paths.
 
     Without `[mapping]` Moses uses the first table alone (StaticData::LoadDecodeGraphs).
 
     Raises:
-        DataError: a line of `[mapping]` is not `PATH T TABLE`, asks for a table that is not there or for several steps
-            in a row; or a path is there for what other paths leave.
+        DataError: a line of `[mapping]` is not `PATH T TABLE`, names a missing table, or adds a step to a path; or
+            `[decoding-graph-backoff]` makes a path a fallback of others.
     """
-    found: list[int] = []
+    places: list[int] = []
     for value, number in ini.values("mapping") or [("0 T 0", 1)]:
         words = WORD.findall(value)
         path, step, place = ["0", *words][-3:] if len(words) in (2, 3) else ("", "", "")
@@ -146,20 +147,20 @@ def used_tables(ini: MosesIni, tables: int) -> tuple[int, ...]:
             message = f"expected `PATH T TABLE`, found {value!r}; other steps are not supported"
             raise ini.error(f"[mapping]: {message}", number)
         if int(place) >= tables:
-            raise ini.error(f"[mapping]: there is no phrase table {place}; the ini has {tables}", number)
-        if int(path) != len(found) or int(place) in found:
-            message = "each path and each table once, in order; several steps of a path are not supported"
+            raise ini.error(f"[mapping]: the ini has no phrase table {place}, it has {tables}", number)
+        if int(path) != len(places) or int(place) in places:
+            message = "each path and each table once, in order; paths of several steps are not supported"
             raise ini.error(f"[mapping]: {value!r}: expected {message}", number)
-        found.append(int(place))
-    # Versions of Moses do not agree about what other numbers mean.
-    for value, number in ini.values("decoding-graph-backoff")[: len(found)]:
+        places.append(int(place))
+    # The meaning of other numbers differs between versions of Moses.
+    for value, number in ini.values("decoding-graph-backoff")[: len(places)]:
         if value != "0":
             raise ini.error(f"[decoding-graph-backoff]: expected 0, found {value!r}: back-off is not supported", number)
-    return tuple(found)
+    return tuple(places)
 
 
 def number_of(ini: MosesIni, line: FeatureLine, key: str, default: int | None = None) -> int:
-    """The whole number that an argument of a feature is."""
+    """Return the value of a numeric argument of a feature, or the default if it is missing."""
     value = line.arguments.get(key)
     if value is None and default is not None:
         return default
@@ -169,7 +170,7 @@ def number_of(ini: MosesIni, line: FeatureLine, key: str, default: int | None = 
 
 
 def path_of(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
-    """The file a feature reads; Moses adds .gz to the name of a reordering table itself."""
+    """Return the path of a feature's file, with a suffix if only that exists: Moses adds .gz to reordering tables."""
     named = line.arguments.get("path")
     if not named:
         raise ini.error(f"{line.name}: expected path=FILE", line.line)
@@ -188,7 +189,7 @@ def path_of(ini: MosesIni, line: FeatureLine, *suffixes: str) -> str:
 
 
 def reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
-    """What kind of model a reordering table is."""
+    """Return the type of the reordering model of a feature line."""
     if "default-scores" in line.arguments:
         raise ini.error(f"{line.name}: default-scores are not supported", line.line)
     try:
@@ -202,7 +203,7 @@ def reordering_model(ini: MosesIni, line: FeatureLine) -> ReorderingModel:
 
 
 def unknown_weight(ini: MosesIni, line: FeatureLine | None) -> float:
-    """The weight of the unknown-word penalty; 0 if there is none."""
+    """Return the weight of the unknown-word penalty; 0 if the ini has no such feature."""
     return _line_weights(ini, line, 1)[0] if line and line.name in ini.weights else float(line is not None)
 
 
@@ -217,21 +218,21 @@ def _line_weights(ini: MosesIni, line: FeatureLine, size: int) -> list[float]:
 
 
 def weights_of(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> Vector:
-    """All weights, float64, shape (F,); 0 for features that the ini does not have."""
-    # An ini may claim any number of features: looked at before there is an array for them.
-    found = {
+    """Return all weights, float64, shape (F,); 0 for features that the ini does not have."""
+    # An ini may claim any number of features, so their lines are checked before an array is allocated.
+    values_by_feature = {
         feature: _line_weights(ini, lines[feature], part.stop - part.start)
         for feature, part in features.slices.items()
         if feature in lines
     }
     weights = np.zeros(len(features))
-    for feature, values in found.items():
+    for feature, values in values_by_feature.items():
         weights[features.slices[feature]] = values
     return weights
 
 
 def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOptions:
-    """The limits of the search."""
+    """Return the limits of the search."""
     algorithm = ini.number("search-algorithm", 0)
     if algorithm not in (0, 1):
         raise ini.error(f"[search-algorithm] {algorithm} is not supported; expected 0 (stacks) or 1 (cube pruning)")
@@ -245,7 +246,7 @@ def search_options(ini: MosesIni, tables: Sequence[FeatureLine]) -> SearchOption
         stack_size=_positive(ini, "stack", 200, "keeps all hypotheses, which is not supported; give a large number"),
         pop_limit=_positive(
             ini, "cube-pruning-pop-limit", 1000,
-            "makes no hypothesis with 0, and any number of them below; give a large number",
+            "makes no hypotheses with 0 and unlimited ones with less; give a large number",
         ),
         beam_threshold=_beam_threshold(ini),
         distortion_limit=distortion_limit,
@@ -258,7 +259,7 @@ def _value_error(ini: MosesIni, section: str, message: str) -> DataError:
 
 
 def _positive(ini: MosesIni, section: str, default: int, otherwise: str) -> int:
-    """The number of a section, 1 or more; `otherwise` says what Moses does with less."""
+    """Return the number of a section, 1 or more; `otherwise` describes what Moses does with smaller numbers."""
     number = ini.number(section, default)
     if number < 1:
         raise _value_error(ini, section, f"{number}: expected 1 or more; Moses {otherwise}")
@@ -275,15 +276,15 @@ def _beam_threshold(ini: MosesIni) -> float:
 
 
 def limited_options(ini: MosesIni, limits: tuple[int, ...]) -> TableLimit:
-    """The options per source phrase of each table, within those of all together (`[max-trans-opt-per-coverage]`).
+    """Return the limit of options per source phrase for each table, at most the common `[max-trans-opt-per-coverage]`.
 
     Args:
         ini: the ini.
-        limits: of each table; 0 for all.
+        limits: the limit of each table; 0 for no limit.
     """
     most = ini.number("max-trans-opt-per-coverage", MAX_OPTIONS)
     if most > 0 and len(limits) == 1:
-        # Both keep the options with the best scores in isolation.
+        # Both limits keep the options with the best scores in isolation.
         limits = (min(limits[0] or most, most),)
     elif 0 < most < MAX_OPTIONS and (0 in limits or sum(limits) > most):
         where = ini.section_lines["max-trans-opt-per-coverage"][0]
@@ -292,10 +293,10 @@ def limited_options(ini: MosesIni, limits: tuple[int, ...]) -> TableLimit:
 
 
 def check_option_count(ini: MosesIni, table: TranslationTable, limit: TableLimit) -> None:
-    """Refuse a source phrase that several tables without limits give more options than Moses takes from all together.
+    """Check that no source phrase has more options, from several tables without limits, than Moses uses in total.
 
     Raises:
-        DataError: Moses would take the best of them.
+        DataError: Moses would use only the best options of a source phrase.
     """
     most = ini.number("max-trans-opt-per-coverage", MAX_OPTIONS)
     count = int(table.tables.max(initial=0)) + 1
@@ -317,7 +318,7 @@ def check_option_count(ini: MosesIni, table: TranslationTable, limit: TableLimit
 
 
 def max_phrase_length(ini: MosesIni) -> int:
-    """The length in words of the longest source phrases that are looked up."""
+    """Return the length in words of the longest source phrases that are looked up."""
     length = ini.number("max-phrase-length", MAX_PHRASE_LENGTH)
     if not 1 <= length <= _LONGEST:
         where = ini.section_lines["max-phrase-length"][0]
@@ -326,7 +327,7 @@ def max_phrase_length(ini: MosesIni) -> int:
 
 
 def tuneable_weights(ini: MosesIni, features: FeatureSet, lines: Mapping[str, FeatureLine]) -> npt.NDArray[np.bool_]:
-    """bool, shape (F,): what tuning may change."""
+    """Return which weights tuning may change, bool, shape (F,)."""
     tuneable = np.zeros(len(features), np.bool_)
     for feature, part in features.slices.items():
         if feature not in lines:

@@ -1,12 +1,12 @@
 """Translations as Moses prints them, and n-best lists: `id ||| words ||| features ||| total [||| more fields]`.
 
-Translations are printed with marks around unknown words and with the word alignment, as a moses.ini asks.  In a list,
-every word is followed by a space, so two stand before the bars; features are `Name= values`, six significant digits;
+Settings of a moses.ini add marks around unknown words and the word alignment to printed translations.  In a list, every
+word is followed by a space, so that two spaces precede the bars; features are `Name= values`, six significant digits;
 the segmentation lists `source=target` spans, inclusive, in target order; the alignment lists `source-target` words.
 
-A list that is read may have more fields after the total, which are left alone.  All lines of a list name the same
-features, each with as many values; but sparse ones, which Moses names `Feature_key=` and which have one value, stand
-only on lines where they are not 0.
+A list that is read may have further fields after the total, which are kept.  All lines of a list name the same
+features, each with the same number of values.  Sparse features are the exception: Moses names them `Feature_key=`, they
+have one value, and lines on which they are 0 omit them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from phrasetool.text_splitting import split_words
 _ID = re.compile(rb" *\d{1,9} ")
 _EXPECTED = "expected `id ||| words ||| Name= values ... ||| total`"
 
-# Values of sparse features, with those that are 0, that are held in memory: 2 GiB.
+# Maximum number of values of sparse features, zeros included, that are held in memory: 2 GiB.
 _MOST_SPARSE = 1 << 28
 
-# Names of features and how many values each has, in the order of the lines.
+# Names of features and their numbers of values, in the order of the lines.
 FeatureNames = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
 class Printing:
-    """How to print translations; see moses/Manager.cpp (`OutputSurface`).
+    """Format of printed translations; see moses/Manager.cpp (`OutputSurface`).
 
     Attributes:
         prefix, suffix: written around each word that was copied because no entry translates it; empty for no marks.
@@ -66,19 +66,19 @@ class Printing:
         return cls(prefix, suffix, aligned)
 
     def words(self, translator: Translator, translation: Translation, derivation: int = 0) -> bytes:
-        """The words of a derivation, with marks, single spaces between them."""
+        """Return the words of a derivation, with marks, separated by single spaces."""
         if not self.prefix and not self.suffix:
             return translator.text(translation, derivation)
         table, steps = translator.table, translation.steps
         first, last = steps.offsets[derivation : derivation + 2]
-        found = []
+        words = []
         for entry in steps.entries[first:last].tolist():
             text = table.target_symbols.join(table.targets[entry])
-            found.append(self.prefix + text + self.suffix if table.copies[entry] else text)
-        return b" ".join(text for text in found if text)
+            words.append(self.prefix + text + self.suffix if table.copies[entry] else text)
+        return b" ".join(text for text in words if text)
 
     def line(self, translator: Translator, translation: Translation) -> bytes:
-        """The line of the best derivation, with its line feed."""
+        """Return the line of the best derivation, with its line feed."""
         words = self.words(translator, translation)
         if not self.aligned:
             return words + b"\n"
@@ -91,7 +91,7 @@ PLAIN = Printing()
 def phrases_of(
     translator: Translator, translation: Translation, derivation: int
 ) -> Iterator[tuple[int, int, int, int]]:
-    """The phrases of a derivation, in target order: entry, first and last source word, first target word."""
+    """Yield the phrases of a derivation, in target order: entry, first and last source word, first target word."""
     steps, at = translation.steps, 0
     for p in range(steps.offsets[derivation], steps.offsets[derivation + 1]):
         yield steps.entries[p], steps.starts[p], steps.ends[p], at
@@ -99,7 +99,7 @@ def phrases_of(
 
 
 def word_alignment(translator: Translator, translation: Translation, derivation: int) -> str:
-    """`0-0 1-2`: which source word gave which target word, by phrase, then in order of the source."""
+    """Return the word alignment of a derivation, such as `0-0 1-2`, sorted by phrase, then by source word."""
     return " ".join(
         f"{start + (a >> 8)}-{at + (a & 255)}"
         for entry, start, _, at in phrases_of(translator, translation, derivation)
@@ -122,7 +122,7 @@ def _span(start: int, end: int) -> str:
 
 
 def segmentation(translator: Translator, translation: Translation, derivation: int) -> str:
-    """`0=0 1-2=1`: the source and target spans of the phrases, in target order."""
+    """Return the source and target spans of the phrases, such as `0=0 1-2=1`, in target order."""
     return " ".join(
         f"{_span(start, end)}={_span(at, at + len(translator.table.targets[entry]) - 1)}"
         for entry, start, end, at in phrases_of(translator, translation, derivation)
@@ -138,15 +138,15 @@ def n_best_lines(
     aligned: bool = False,
     printing: Printing = PLAIN,
 ) -> bytes:
-    """The lines of one sentence.
+    """Return the lines of one sentence.
 
     Args:
-        translator: that made the translation.
-        number: of the sentence, from 0.
-        translation: its derivations.
-        listed: the feature functions to name, as `FeatureSet` knows them.
+        translator: the translator that made the translation.
+        number: the number of the sentence, from 0.
+        translation: the derivations of the sentence.
+        listed: the feature functions to name, by their names in `FeatureSet`.
         segmented, aligned: whether to append these fields.
-        printing: how words are printed.
+        printing: format of the words.
     """
     features = translator.features
     lines = []
@@ -166,14 +166,14 @@ def n_best_lines(
 
 
 def n_best_line(number: int, text: bytes, named: str, total: float, tail: str = "") -> bytes:
-    """One line of a list.
+    """Return one line of a list.
 
     Args:
-        number: of the sentence, from 0.
-        text: its translation, words between spaces.
-        named: its features, `Name= values`.
-        total: what the list is sorted by.
-        tail: further fields, each after its bars.
+        number: the number of the sentence, from 0.
+        text: the translation, words separated by spaces.
+        named: the features, `Name= values`.
+        total: the score by which the list is sorted.
+        tail: further fields, each preceded by bars.
 
     Raises:
         PhraseToolError: the translation holds bars.
@@ -188,15 +188,15 @@ class NBestList:
     """N hypotheses of some sentences.
 
     Attributes:
-        name: of the file, for messages.
-        lines: as read, each with its line feed.
-        sentences: of each line, int64, shape (N,), ascending.
-        words: of each line, in ids of the symbols.
+        name: name of the file, for messages.
+        lines: the lines of the file, each with its line feed.
+        sentences: the sentence number of each line, int64, shape (N,), ascending.
+        words: the words of each line, in ids of the symbols.
         symbols: the words, as written.
-        names: of the features, the sparse ones last.
-        features: float64, shape (N, F), F being all values of all features.
-        totals: the scores that the list is said to be sorted by, float64, shape (N,).
-        sparse: how many of the names are of sparse features.
+        names: names of the features, the sparse ones last.
+        features: values of all features, float64, shape (N, F).
+        totals: total scores of the lines, float64, shape (N,).
+        sparse: number of sparse features among the names.
     """
 
     name: str
@@ -211,7 +211,7 @@ class NBestList:
 
     @property
     def dense(self) -> tuple[int, int]:
-        """How many features are not sparse, and how many values they have."""
+        """The number of features that are not sparse, and the number of their values."""
         return len(self.names) - self.sparse, self.features.shape[1] - self.sparse
 
     @property
@@ -219,21 +219,21 @@ class NBestList:
         """The names of its sparse features."""
         return [name for name, _ in self.names[self.dense[0] :]]
 
-    def with_sparse(self, wanted: Sequence[str]) -> NBestList:
-        """The list with these sparse features, 0 where it does not have them, and no others."""
+    def with_sparse(self, sparse: Sequence[str]) -> NBestList:
+        """Return the list with exactly these sparse features; those that it lacks are 0."""
         dense, width = self.dense
         columns = {name: width + i for i, name in enumerate(self.sparse_names)}
-        features = np.zeros((len(self), width + len(wanted)))
+        features = np.zeros((len(self), width + len(sparse)))
         features[:, :width] = self.features[:, :width]
-        for i, name in enumerate(wanted, width):
+        for i, name in enumerate(sparse, width):
             if name in columns:
                 features[:, i] = self.features[:, columns[name]]
-        names = (*self.names[:dense], *((name, 1) for name in wanted))
-        return replace(self, names=names, features=features, sparse=len(wanted))
+        names = (*self.names[:dense], *((name, 1) for name in sparse))
+        return replace(self, names=names, features=features, sparse=len(sparse))
 
     @classmethod
     def of_text(cls, name: str, text: bytes) -> NBestList:
-        """A list with one hypothesis a sentence and no features: the lines of a text."""
+        """Return a list with one hypothesis per sentence, the lines of a text, and no features."""
         symbols = Symbols()
         words = symbols.read_lines(text)
         count = len(words)
@@ -244,7 +244,7 @@ class NBestList:
         return len(self.lines)
 
     def text(self, line: int) -> bytes:
-        """The words of a hypothesis, with one space between."""
+        """Return the words of a hypothesis, separated by single spaces."""
         return self.symbols.join(self.words[line])
 
 
@@ -255,8 +255,8 @@ def read_n_best(path: str) -> NBestList:
         path: the file, compressed or not; `-` for standard input.
 
     Raises:
-        DataError: it cannot be read, is empty, or has a line that is none of a list, that names other features than
-            the first line, or that goes back to an earlier sentence; with its number.
+        DataError: the list cannot be read, is empty, or has a malformed line, a line with other features than the
+            first, or a line of an earlier sentence than the line before; the error has the number of that line.
     """
     with Input(path) as file:
         lines = [line + b"\n" for line in file.read_all().split(b"\n")]
@@ -264,7 +264,7 @@ def read_n_best(path: str) -> NBestList:
     if lines[-1] == b"\n":
         lines.pop()
     if not lines:
-        raise DataError(name, "there is no hypothesis in it")
+        raise DataError(name, "the list has no hypotheses")
     sentences = np.empty(len(lines), np.int64)
     texts: list[bytes] = []
     values: list[bytes] = []
@@ -283,16 +283,16 @@ def read_n_best(path: str) -> NBestList:
         tokens = split_words(fields[2])
         if b"_" in fields[2]:
             tokens = sparse.taken_from(tokens, i)
-        found = [token if token.endswith(b"=") else b"" for token in tokens]
+        line_heads = [token if token.endswith(b"=") else b"" for token in tokens]
         if heads is None:
-            heads, names = found, _names(name, tokens, 1, sparse.columns)
-        elif found != heads:
+            heads, names = line_heads, _names(name, tokens, 1, sparse.columns)
+        elif line_heads != heads:
             raise DataError(name, _difference(names, _names(name, tokens, i + 1, sparse.columns)), i + 1)
         values.extend(token for token, head in zip(tokens, heads, strict=True) if not head)
         texts.append(fields[1])
         totals.append(fields[3])
     width = sum(count for _, count in names)
-    features = _numbers(name, values, width, "feature").reshape(len(lines), width)
+    features = _numbers(name, values, width, "feature value").reshape(len(lines), width)
     symbols = Symbols()
     words = symbols.read_lines(b"\n".join(texts) + b"\n")
     totalled = _numbers(name, totals, 1, "total")
@@ -312,10 +312,10 @@ class _SparseValues:
         self._values: list[bytes] = []
 
     def taken_from(self, tokens: list[bytes], line: int) -> list[bytes]:
-        """Take the sparse features out of the tokens of a line, and return the others.
+        """Collect the sparse features from the tokens of a line, and return the other tokens.
 
         Raises:
-            DataError: one is there twice.
+            DataError: a feature occurs twice.
         """
         others: list[bytes] = []
         seen = set()
@@ -329,7 +329,7 @@ class _SparseValues:
                 continue
             if token in seen:
                 shown = token[:-1].decode("utf-8", "replace")
-                raise DataError(self._file, f"the feature {shown} is there twice; {_EXPECTED}", line + 1)
+                raise DataError(self._file, f"the feature {shown} occurs twice; {_EXPECTED}", line + 1)
             seen.add(token)
             self._places.append((line, self.columns.setdefault(token[:-1], len(self.columns))))
             self._values.append(tokens[i + 1])
@@ -337,37 +337,37 @@ class _SparseValues:
         return others
 
     def matrix(self, lines: int) -> DoubleArray:
-        """All values, float64, shape (N, S), 0 where a line does not name a feature.
+        """Return all values, float64, shape (N, S); 0 where a line omits a feature.
 
         Raises:
-            DataError: a value is no finite number, or they are too many.
+            DataError: a value is not a finite number, or the values are too many.
         """
         if lines * len(self.columns) > _MOST_SPARSE:
-            message = f"{len(self.columns):,} sparse features of {lines:,} lines are too many to weigh one by one"
+            message = f"{len(self.columns):,} sparse features of {lines:,} lines are too many to tune one by one"
             raise DataError(self._file, message)
         rows, columns = np.array(self._places).T
-        found = np.zeros((lines, len(self.columns)))
-        found[rows, columns] = _numbers(self._file, self._values, 1, "feature", rows)
-        return found
+        matrix = np.zeros((lines, len(self.columns)))
+        matrix[rows, columns] = _numbers(self._file, self._values, 1, "feature value", rows)
+        return matrix
 
 
 def _names(file: str, tokens: list[bytes], line: int, sparse: Mapping[bytes, int]) -> FeatureNames:
-    """The features of a line but sparse ones.
+    """Return the features of a line, except sparse ones.
 
     Raises:
-        DataError: there are none, one is there twice, or a value has no name.
+        DataError: the line has no features, a feature occurs twice, or a value has no name.
     """
-    found: list[tuple[str, int]] = []
+    counts: list[tuple[str, int]] = []
     for token in tokens:
         if token.endswith(b"="):
-            found.append((token[:-1].decode("utf-8", "replace"), 0))
-        elif not found:
+            counts.append((token[:-1].decode("utf-8", "replace"), 0))
+        elif not counts:
             raise DataError(file, f"a value without the name of a feature; {_EXPECTED}", line)
         else:
-            found[-1] = found[-1][0], found[-1][1] + 1
-    if not (found or sparse) or len({name for name, _ in found}) < len(found):
-        raise DataError(file, f"no features, or one is there twice; {_EXPECTED}", line)
-    return tuple(found)
+            counts[-1] = counts[-1][0], counts[-1][1] + 1
+    if not (counts or sparse) or len({name for name, _ in counts}) < len(counts):
+        raise DataError(file, f"no features, or a feature that occurs twice; {_EXPECTED}", line)
+    return tuple(counts)
 
 
 def _difference(expected: FeatureNames, found: FeatureNames) -> str:
@@ -375,35 +375,35 @@ def _difference(expected: FeatureNames, found: FeatureNames) -> str:
 
 
 def described(names: FeatureNames) -> str:
-    """Features and how many values they have, for messages."""
+    """Return features and their numbers of values, for messages."""
     return ", ".join(name if count == 1 else f"{name} ({count})" for name, count in names)
 
 
-def _numbers(file: str, tokens: list[bytes], width: int, what: str, rows: Int64Array | None = None) -> DoubleArray:
-    """Values as numbers, float64; `rows` are the lines they stand in, from 0, by default `width` a line.
+def _numbers(file: str, tokens: list[bytes], width: int, kind: str, rows: Int64Array | None = None) -> DoubleArray:
+    """Return values as float64 numbers; `rows` has the line of each, from 0; by default each line has `width` values.
 
     Raises:
-        DataError: one is no finite number.
+        DataError: a value is not a finite number.
     """
     try:
-        found = np.array(tokens, np.bytes_).astype(np.float64) if tokens else np.zeros(0)
-        if np.isfinite(found).all():
-            return found
-        place = int(np.argmin(np.isfinite(found)))
+        numbers = np.array(tokens, np.bytes_).astype(np.float64) if tokens else np.zeros(0)
+        if np.isfinite(numbers).all():
+            return numbers
+        place = int(np.argmin(np.isfinite(numbers)))
     except ValueError:
         place = next(i for i, token in enumerate(tokens) if not is_number(token))
     row = place // width if rows is None else int(rows[place])
     token = tokens[place].strip(b" \t\r\n").decode("utf-8", "replace")
-    raise DataError(file, f"{token!r} is no value of a {what}; expected a finite number", row + 1)
+    raise DataError(file, f"the {kind} {token!r} is not a finite number", row + 1)
 
 
 def with_features(line: bytes, appended: bytes, total: bytes | None = None) -> bytes:
-    """A line with more features.
+    """Return a line with further features.
 
     Args:
-        line: of a list.
+        line: a line of a list.
         appended: `Name= values`, without spaces around it; may be empty.
-        total: takes the place of the score; None leaves it.
+        total: replaces the total score; None keeps it.
     """
     fields = line.split(BARS)
     if appended:

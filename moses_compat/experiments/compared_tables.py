@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import method_options
 from moses_compat.experiments.build_commands import RunStore, digest_of, shown_path
 from moses_compat.experiments.phrase_frames import histogram_frame, surprise_frame, surprising_entries
@@ -241,7 +241,7 @@ def plan_runs(
 
 
 def decode_run(
-    load: Callable[[], Laboratory], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
+    load: Callable[[], LoadedModel], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """Translate all texts with a table, and keep the result; or read what was kept.
 
@@ -254,10 +254,10 @@ def decode_run(
     there = store.read(planned.key)
     if there is not None:
         return there
-    laboratory = load()
+    loaded = load()
     began = time.monotonic()
     keep = None if planned.entries == planned.of else planned.keep
-    translations = laboratory.translate(laboratory.translator(keep), tick)
+    translations = loaded.translate(loaded.translator(keep), tick)
     record = {
         "system": planned.label, "entries": planned.entries, "of": planned.of,
         "seconds": round(time.monotonic() - began, 3), "translations": translations,
@@ -430,15 +430,15 @@ def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float
     return rounded
 
 
-def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> Laboratory:
-    """The laboratory with more scores for every entry, whose weights are 0 and tuneable.
+def annotated(loaded: LoadedModel, model: MosesModel, values: FloatArray) -> LoadedModel:
+    """Return the loaded model with additional scores of each entry, whose weights are 0 and tuneable.
 
     Args:
-        laboratory: of the table of N entries.
-        model: the laboratory's, maybe with other weights.
+        loaded: the model, whose table has N entries.
+        model: the model of the ini, possibly with other weights.
         values: float32, shape (N, C), logarithms.
     """
-    entries, features, place = laboratory.entries, model.features, model.place
+    entries, features, place = loaded.entries, model.features, model.place
     added = values.shape[1]
     sizes = [size + added * (i == place) for i, size in enumerate(features.tables)]
     column = features.table_columns(place).stop
@@ -450,7 +450,7 @@ def annotated(laboratory: Laboratory, model: MosesModel, values: FloatArray) -> 
     own = entries.tables == place
     new = np.where(own[:, None], values[np.where(own, entries.numbers, 0)], np.float32(0))
     scores = np.hstack([entries.scores[:, :column], new, entries.scores[:, column:]], dtype=np.float32)
-    return replace(laboratory, model=more, entries=replace(entries, scores=scores))
+    return replace(loaded, model=more, entries=replace(entries, scores=scores))
 
 
 def with_default_weights(model: MosesModel) -> MosesModel:
@@ -463,7 +463,7 @@ class TuningPlan:
     """How a table is tuned.
 
     Attributes:
-        dev: the development set among the texts of the laboratory.
+        dev: name of the development set among the texts of the loaded model.
         references: its translation, bytes of a text.
         iterations: runs of the decoder at most.
     """
@@ -485,7 +485,7 @@ def tuning_key(
 
 
 def tuned_run(
-    load: Callable[[], Laboratory],
+    load: Callable[[], LoadedModel],
     keep: Mask | None,
     plan: TuningPlan,
     seed: int,
@@ -499,7 +499,7 @@ def tuned_run(
     What is finished of it is kept, too: a run that is killed goes on, to the same result.
 
     Args:
-        load: the laboratory of `annotated`; only asked for where there is something to do.
+        load: returns the loaded model, as of `annotated`; called only if a run is not finished yet.
         keep: which entries are there; all if None.
         plan: how it is tuned.
         seed: of the tuning.
@@ -510,20 +510,18 @@ def tuned_run(
     there = store.read(key)
     if there is not None:
         return there
-    laboratory = load()
+    loaded = load()
     began = time.monotonic()
-    translator = laboratory.translator(keep)
-    model, sentences = laboratory.model, laboratory.sentences[plan.dev]
-    decoder = NBestDecoder(
-        translator, sentences, model.search, N_BEST, model.tuneable, laboratory.threads, lambda: tick(1)
-    )
+    translator = loaded.translator(keep)
+    model, sentences = loaded.model, loaded.sentences[plan.dev]
+    decoder = NBestDecoder(translator, sentences, model.search, N_BEST, model.tuneable, loaded.threads, lambda: tick(1))
     truth = [translator.table.target_symbols.read_lines(plan.references, add=False)]
     runs: list[TuningRun] = []
     with FinishedWork(store.unfinished(key), model.paths[0], {"run": key}) as finished:
 
         def decode(weights: Weights) -> NBest:
             # A run is reported when it is scored, before the next one.
-            return decoder(weights, finished.runner(f"run-{len(runs)}", weights, by=laboratory.runner))
+            return decoder(weights, finished.runner(f"run-{len(runs)}", weights, by=loaded.runner))
 
         result = tune(
             decode, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
@@ -531,7 +529,7 @@ def tuned_run(
         )  # fmt: skip
         tick((plan.iterations - len(runs)) * len(sentences))
         weights = decoder.all_weights(result.weights)
-        translations = laboratory.translate(translator.with_weights(weights), lambda: tick(1))
+        translations = loaded.translate(translator.with_weights(weights), lambda: tick(1))
         record = {
             **facts, "seed": seed, "runs": [round(run.bleu, 4) for run in runs],
             "dev_bleu_in_tuning": round(result.best.bleu, 4),

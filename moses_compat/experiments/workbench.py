@@ -12,7 +12,7 @@ from moses_compat.corpora.bitexts import read_text_pair, shared_pairs
 from moses_compat.corpora.texts import surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import BuildStore, Phases, RunStore, commands_of, decoder_identity
 from moses_compat.experiments.settings import DEV, ExperimentConfig, TextPair
@@ -169,7 +169,7 @@ class Workbench:
     measures: Measures
     store: RunStore
     identity: str
-    load: Callable[[], Laboratory]
+    load: Callable[[], LoadedModel]
 
 
 def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
@@ -191,14 +191,14 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
     session.part("measure")
 
     @functools.cache
-    def load() -> Laboratory:
+    def load() -> LoadedModel:
         with session.watch.reading(model.tables) as progress:
-            laboratory = Laboratory.load(model, session.texts.sources, session.threads, progress)
-        model.tell_paths(session.watch)
+            loaded = LoadedModel.load(model, session.texts.sources, session.threads, progress)
+        model.report_paths(session.watch)
         if session.cluster:
-            laboratory = replace(laboratory, runner=session.cluster.runner)
-        _check_development_set(session, laboratory)
-        return laboratory
+            loaded = replace(loaded, runner=session.cluster.runner)
+        _check_development_set(session, loaded)
+        return loaded
 
     identity = decoder_identity(model, session.texts.sources)
     return Workbench(session, plan, model, measures, RunStore(session.path("runs")), identity, load)
@@ -221,11 +221,11 @@ def look_at_development_set(session: Session, model: MosesModel) -> None:
     _look(session, model, table, known.sentences)
 
 
-def _check_development_set(session: Session, laboratory: Laboratory) -> None:
-    translator = laboratory.translator()
+def _check_development_set(session: Session, loaded: LoadedModel) -> None:
+    translator = loaded.translator()
     if not session.looked:
-        _look(session, laboratory.model, translator.table, laboratory.sentences[DEV])
-    development_check(session, laboratory.model).language_models(translator)
+        _look(session, loaded.model, translator.table, loaded.sentences[DEV])
+    development_check(session, loaded.model).language_models(translator)
 
 
 def _look(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:

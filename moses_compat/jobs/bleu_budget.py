@@ -12,7 +12,7 @@ import numpy as np
 from moses_compat.corpora.bitexts import shared_pairs
 from moses_compat.corpora.texts import read_sentences, surface_words
 from moses_compat.engine.development_check import DevelopmentCheck
-from moses_compat.engine.model import Laboratory, MosesModel, check_sides
+from moses_compat.engine.model import LoadedModel, MosesModel, check_sides
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from moses_compat.jobs.prune_ranking import Chosen
@@ -92,23 +92,23 @@ class FullTable:
 
     Args:
         development: what is translated.
-        laboratory: of the model and the source.
+        loaded: the model, loaded for the source.
         watch: follows the work.
     """
 
-    def __init__(self, development: DevelopmentSet, laboratory: Laboratory, watch: Watch) -> None:
-        self._laboratory, self._watch, self._sentences = laboratory, watch, development.sentences
+    def __init__(self, development: DevelopmentSet, loaded: LoadedModel, watch: Watch) -> None:
+        self._loaded, self._watch, self._sentences = loaded, watch, development.sentences
         self._symbols = Symbols()
         self._references = [self._symbols.read_lines(development.reference)]
         self._bootstrap = Bootstrap(development.sentences)
-        translator = laboratory.translator()
-        sentences = laboratory.sentences[_TEXT]
+        translator = loaded.translator()
+        sentences = loaded.sentences[_TEXT]
         fit = development.check.fit(translator.table, sentences, development.source, [development.reference])
         development.check.language_models(translator)
         measure = self._translated("full table", translator)
         development.check.bleu(measure, self._references, fit)
         self.bleu = self._bootstrap(measure(self._references))
-        development.model.tell_paths(watch)
+        development.model.report_paths(watch)
 
     @classmethod
     def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:
@@ -119,8 +119,8 @@ class FullTable:
             PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
         """
         with watch.reading(development.model.tables) as progress:
-            laboratory = Laboratory.load(development.model, {_TEXT: development.source}, request.scan.threads, progress)
-        return cls(development, laboratory, watch)
+            loaded = LoadedModel.load(development.model, {_TEXT: development.source}, request.scan.threads, progress)
+        return cls(development, loaded, watch)
 
     def pruned(self, label: str, keep: Mask) -> BleuSamples:
         """BLEU of the translations by some entries, on all samples.
@@ -129,12 +129,12 @@ class FullTable:
             label: of the table.
             keep: bool, shape (N,), which of its entries are there.
         """
-        return self._bootstrap(self._translated(label, self._laboratory.translator(keep))(self._references))
+        return self._bootstrap(self._translated(label, self._loaded.translator(keep))(self._references))
 
     def _translated(self, label: str, translator: Translator) -> Callable[[Sequence[Phrases]], Int32Array]:
         """The statistics of the translations, by references."""
         with self._watch.items(label, self._sentences, "sentence") as tick:
-            lines = self._laboratory.translate(translator, lambda: tick(1))[_TEXT]
+            lines = self._loaded.translate(translator, lambda: tick(1))[_TEXT]
         found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
         return partial(bleu_statistics, np.arange(len(found)), found)
 

@@ -7,7 +7,7 @@ import shlex
 import pandas as pd
 import pytest
 
-from moses_compat.engine.model import Laboratory
+from moses_compat.engine.model import LoadedModel
 from phrasetool.phrase_encoder.kinds import Rae
 from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.vocabulary import Vocabulary
@@ -102,7 +102,7 @@ def test_commands_write_the_tables(finished):
 
 def test_done_once_and_then_read(finished, monkeypatch):
     before = frames_of(finished / "out")
-    monkeypatch.setattr(Laboratory, "load", None)
+    monkeypatch.setattr(LoadedModel, "load", None)
     done = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
     assert done.code == 0, done.err
     assert "10 tables to compare, 0 to translate with" in done.err
@@ -114,7 +114,7 @@ def test_done_once_and_then_read(finished, monkeypatch):
 def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, monkeypatch):
     """Killed after three runs, the experiment goes on with the fourth and ends with the same frames."""
     config = write_experiment(tmp_path / "y", PRUNE + ANNOTATE)
-    translate, calls = Laboratory.translate, []
+    translate, calls = LoadedModel.translate, []
 
     def until(last):
         def counted(self, *arguments):
@@ -123,7 +123,7 @@ def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, mon
             calls.append(1)
             return translate(self, *arguments)
 
-        monkeypatch.setattr(Laboratory, "translate", counted)
+        monkeypatch.setattr(LoadedModel, "translate", counted)
 
     until(3)
     done = run_inside("experiment", config, "--threads", "2", "-q")
@@ -260,7 +260,7 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
     words, bleu = done.err.splitlines()
     assert f"warning: {tmp_path / 'dev.trg'}: {message}" in words
     assert "warning: " in bleu
-    assert "what the whole table makes of " in bleu
+    assert "with the whole table reaches BLEU " in bleu
 
 
 def of_another_language(folder):

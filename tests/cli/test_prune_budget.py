@@ -259,7 +259,7 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
     assert done.code == 0
     correspondence, quality = done.err.splitlines()
     assert message in correspondence
-    assert "100.0 % of the tokens, makes of" in quality
+    assert "100.0 % of the tokens, reaches" in quality
     assert all("warning: " in line for line in (correspondence, quality))
     assert json.loads(read(tmp_path / "stats"))["budget"]["full_bleu"] == 0
 
@@ -319,7 +319,7 @@ def test_what_is_needed(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("KENLM name=LM0 factor=0 path=lm.arpa order=2\n", ""), "there is no KENLM among the features"),
+        (("KENLM name=LM0 factor=0 path=lm.arpa order=2\n", ""), "[feature] has no KENLM"),
         (("LM0= 0.1\n", ""), "[weight] has no line LM0="),
         (("Distortion0= 0.3\n", ""), "[weight] has no line Distortion0="),
         (("path=lm.arpa", "path=nowhere.arpa"), "nowhere.arpa"),

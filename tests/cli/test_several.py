@@ -164,7 +164,7 @@ def test_a_loss_of_bleu_for_one_table(tmp_path):
 
 FAULTS = [
     ("0 T 0\n1 T 1", "0 T 0\n0 T 1", "moses.ini:7: [mapping]: '0 T 1': expected each path and each table once"),
-    ("0 T 0\n1 T 1", "0 T 0\n1 T 2", "moses.ini:7: [mapping]: there is no phrase table 2; the ini has 2"),
+    ("0 T 0\n1 T 1", "0 T 0\n1 T 2", "moses.ini:7: [mapping]: the ini has no phrase table 2, it has 2"),
     ("0 T 0\n1 T 1", "0 T 0\n1 G 0", "moses.ini:7: [mapping]: expected `PATH T TABLE`, found '1 G 0'"),
     ("[feature]", "[decoding-graph-backoff]\n0\n2\n\n[feature]", "[decoding-graph-backoff]: expected 0, found '2'"),
     ("LM1= ", "LM7= ", "there is no feature LM7 for these weights"),
@@ -185,7 +185,7 @@ def test_faults_are_told_in_one_line(example, old, new, message):
 def test_a_damaged_language_model(example, tmp_path):
     data = (GOLDEN / "model.probing").read_bytes()
     for name, content, message in (
-        ("short", data[:700], "bytes, and its head speaks of"),
+        ("short", data[:700], "bytes, but its header implies"),
         ("old", data.replace(b"version 5", b"version 4"), "a binary file of kenlm's format 4; expected format 5"),
     ):
         path = write(tmp_path / name, content)

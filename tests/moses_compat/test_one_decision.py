@@ -1,4 +1,4 @@
-"""The table that streams, the table that is measured as a whole and the laboratory come to one decision."""
+"""The table that streams, the table that is measured as a whole and the loaded model come to one decision."""
 
 import json
 
@@ -95,8 +95,8 @@ def test_a_threshold_of_meaning(workspace, lines, protection, frequent, threshol
     ("semantic", ""), ("count", ""), ("count+semantic", "product"), ("count+probability+semantic", "rank"),
     ("count+semantic", "union"), ("semantic:0.3", ""), ("count:2+semantic:0.3", "intersection"),
 ]), st.sampled_from([None, "none", 3, 6]))  # fmt: skip
-def test_files_and_laboratory(workspace, lines, protection, size, method, frequent):
-    """What `prune` writes from file to file is what the laboratory keeps, whatever the rule."""
+def test_files_and_loaded_model(workspace, lines, protection, size, method, frequent):
+    """What `prune` writes from file to file is what the loaded model keeps, whatever the rule."""
     name, combine = method
     k, protect = protection
     table, own = write(workspace / "table", text_of(lines)), ":" in name

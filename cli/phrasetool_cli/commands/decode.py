@@ -75,7 +75,7 @@ def command(
     few of its target words.
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
-    from moses_compat.engine.development_check import check_language_models, tell_coverage, warn_of_long_jumps
+    from moses_compat.engine.development_check import check_language_models, report_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel
     from moses_compat.engine.n_best import n_best_lines
     from moses_compat.files.paths import display_name
@@ -97,7 +97,7 @@ def command(
         check_text(display_name(text), source)
     translator, sentences = load_translator(model, source, threads, quiet)
     watch = TerminalWatch(quiet)
-    tell_coverage(translator.table, sentences.sentences, text, model.shown_tables, watch, force)
+    report_coverage(translator.table, sentences.sentences, text, model.shown_tables, watch, force)
     warn_of_long_jumps(sentences.sentences, model.search.distortion_limit, text, watch)
     check_language_models(model, translator.language_model, translator.table, watch, force)
     by = chosen_runner(engine, address, threads)
@@ -145,5 +145,5 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
             f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
             f"can be used, {copies:,} words have no translation and will be copied"
         )
-    model.tell_paths(watch)
+    model.report_paths(watch)
     return translator, source

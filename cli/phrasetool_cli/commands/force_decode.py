@@ -79,7 +79,7 @@ def command(
     """
     from moses_compat.corpora.texts import read_sentences, surface_words
     from moses_compat.engine.decoder_tables import InputPhrases, used_pairs
-    from moses_compat.engine.development_check import tell_coverage, warn_of_long_jumps
+    from moses_compat.engine.development_check import report_coverage, warn_of_long_jumps
     from moses_compat.engine.model import MosesModel, check_sides
     from moses_compat.files.finished_work import digest_of_bytes
     from moses_compat.files.paths import display_name, same_file
@@ -112,8 +112,8 @@ def command(
     except ValueError as error:
         raise PhraseToolError(f"{model.shown_tables}: {error}") from error
     watch = TerminalWatch(quiet)
-    model.tell_paths(watch)
-    tell_coverage(entries, text.sentences, source, model.shown_tables, watch, force)
+    model.report_paths(watch)
+    report_coverage(entries, text.sentences, source, model.shown_tables, watch, force)
     warn_of_long_jumps(text.sentences, limit, source, watch)
     by = chosen_runner(engine, address, threads)
     outcomes: Counter[int] = Counter()

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from tests.small_experiment import table_lines, write_experiment
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("laboratory") / "x"
+    folder = tmp_path_factory.mktemp("loaded") / "x"
     write_experiment(folder)
     # Words that no table has, and a line without any.
     (folder / "odd.src").write_bytes(b"a zzz b\n\nzzz yyy\n")
@@ -30,17 +30,17 @@ def model(folder):
 
 
 def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
-    laboratory = Laboratory.load(model, texts)
+    loaded = LoadedModel.load(model, texts)
     lines = table_lines()
-    full = laboratory.translate(laboratory.translator())
+    full = loaded.translate(loaded.translator())
     everything = np.ones(len(lines), np.bool_)
-    assert laboratory.translate(laboratory.translator(everything)) == full
+    assert loaded.translate(loaded.translator(everything)) == full
     for keep in (np.arange(len(lines)) % 3 == 0, ~everything):
         small = folder / "small.gz"
         small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(keep))))
-        written = Laboratory.load(replace(model, table_files=(str(small),)), texts)
+        written = LoadedModel.load(replace(model, table_files=(str(small),)), texts)
         ticks = []
-        found = laboratory.translate(laboratory.translator(keep), lambda ticks=ticks: ticks.append(1))
+        found = loaded.translate(loaded.translator(keep), lambda ticks=ticks: ticks.append(1))
         assert found == written.translate(written.translator())
         assert found != full
         assert len(ticks) == 15 + 3
@@ -50,9 +50,9 @@ def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
 
 
 def test_weights_instead_of_the_models(model, texts):
-    laboratory = Laboratory.load(model, texts)
+    loaded = LoadedModel.load(model, texts)
     other = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
-    expected = Laboratory.load(other, texts)
-    found = laboratory.translate(laboratory.translator().with_weights(other.weights))
+    expected = LoadedModel.load(other, texts)
+    found = loaded.translate(loaded.translator().with_weights(other.weights))
     assert found == expected.translate(expected.translator())
-    assert found != laboratory.translate(laboratory.translator())
+    assert found != loaded.translate(loaded.translator())

@@ -50,11 +50,11 @@ def test_a_list_of_moses_is_read(reference):
         (2, b"\n", "not a line of an n-best list"),
         (2, b"0 ||| a ||| LM0= -2 TM0= -1 ||| 1\n", r"features LM0, TM0, but the lines before have LM0, TM0 \(2\)"),
         (2, b"0 ||| a ||| LM1= -2 TM0= -1 0 ||| 1\n", "has the features LM1"),
-        (2, b"0 ||| a ||| LM0= -2 TM0= -1 0 ||| one\n", "'one' is no value of a total"),
-        (2, b"0 ||| a ||| LM0= -2 TM0= -1 nan ||| 1\n", "'nan' is no value of a feature"),
-        (3, b"2 ||| a ||| LM0= -2 TM0= -1 x ||| 1\n", "'x' is no value of a feature"),
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 0 ||| one\n", "the total 'one' is not a finite number"),
+        (2, b"0 ||| a ||| LM0= -2 TM0= -1 nan ||| 1\n", "the feature value 'nan' is not a finite number"),
+        (3, b"2 ||| a ||| LM0= -2 TM0= -1 x ||| 1\n", "the feature value 'x' is not a finite number"),
         (1, b"0 ||| a ||| -2 ||| 1\n", "a value without the name"),
-        (1, b"0 ||| a ||| LM0= 1 LM0= 2 ||| 1\n", "one is there twice"),
+        (1, b"0 ||| a ||| LM0= 1 LM0= 2 ||| 1\n", "a feature that occurs twice"),
         (1, b"3 ||| a ||| LM0= -2 TM0= -1 0 ||| 1\n", "sentence 0 after sentence 3"),
     ],
 )  # fmt: skip
@@ -70,7 +70,7 @@ def test_damaged_lines_are_refused_by_their_number(tmp_path, line, changed, mess
 
 def test_an_empty_list_is_refused(tmp_path):
     write(tmp_path / "list", b"")
-    with pytest.raises(DataError, match="no hypothesis"):
+    with pytest.raises(DataError, match="no hypotheses"):
         read_n_best(str(tmp_path / "list"))
 
 
@@ -103,8 +103,8 @@ def test_sparse_features_are_0_where_they_are_not_named(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b"TM_c= 0.5", b"TM_a~b= 0.5", r"list:3: the feature TM_a~b is there twice"),
-        (b"TM_c= 0.5", b"TM_c= x", r"list:3: 'x' is no value of a feature"),
+        (b"TM_c= 0.5", b"TM_a~b= 0.5", r"list:3: the feature TM_a~b occurs twice"),
+        (b"TM_c= 0.5", b"TM_c= x", r"list:3: the feature value 'x' is not a finite number"),
         (b"TM0= -1 4", b"TM0= -1", r"list:3: has the features LM0, TM0, but the lines before have LM0, TM0 \(2\)"),
         (b"LM0= -2 TM0= -1 3", b"", r"list:2: has the features , but the lines before"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import RunStore, decoder_identity
 from moses_compat.experiments.compared_tables import (
@@ -189,13 +189,13 @@ def test_a_size_that_is_too_small_is_skipped(measures, model):
 
 
 def test_a_run_is_decoded_once(folder, model, measures, texts, tmp_path):
-    laboratory = Laboratory.load(model, texts)
+    loaded = LoadedModel.load(model, texts)
     identity = decoder_identity(model, texts)
     systems = [PruningSystem(), PruningSystem("count", "", "size", 0.4, "none", 0)]
     runs, _ = plan(systems, measures, model, identity)
     store = RunStore(str(tmp_path / "runs"))
     ticks = []
-    records = [decode_run(lambda: laboratory, run, store, lambda: ticks.append(1)) for run in runs]
+    records = [decode_run(lambda: loaded, run, store, lambda: ticks.append(1)) for run in runs]
     assert len(ticks) == 2 * 27
     assert [record["entries"] for record in records] == [run.entries for run in runs]
     # The table of the second run, written and read again.

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from moses_compat.engine.model import Laboratory, MosesModel
+from moses_compat.engine.model import LoadedModel, MosesModel
 from moses_compat.experiments.build import BuildPlan
 from moses_compat.experiments.build_commands import RunStore
 from moses_compat.experiments.compared_tables import (
@@ -114,11 +114,11 @@ def measures(folder):
 
 @pytest.fixture(scope="module")
 def plain(folder, texts):
-    return Laboratory.load(MosesModel.read(str(folder / "moses.ini")), texts)
+    return LoadedModel.load(MosesModel.read(str(folder / "moses.ini")), texts)
 
 
 def test_the_decoder_sees_what_it_would_read(folder, texts, measures, plain):
-    written = Laboratory.load(MosesModel.read(str(folder / "annotated.ini")), texts)
+    written = LoadedModel.load(MosesModel.read(str(folder / "annotated.ini")), texts)
     ours = annotated(plain, plain.model, column_values(measures, ["semantic"]))
     assert (written.entries.numbers == ours.entries.numbers).all()
     assert written.entries.scores == pytest.approx(ours.entries.scores, abs=2e-7)
@@ -150,7 +150,7 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
     assert done.code == 0, done.err
     done = run_inside("moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini")
     assert done.code == 0
-    written = Laboratory.load(MosesModel.read(str(folder / "forced.ini")), texts)
+    written = LoadedModel.load(MosesModel.read(str(folder / "forced.ini")), texts)
     with Input(str(folder / "table.gz")) as source:
         request = MeasureRequest(forced_pairs=PairUses.read(pairs), forced_probabilities=True)
         measured = measure_table(source, request).whole()
@@ -198,7 +198,7 @@ def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     options = ("--force", "--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
     done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
     assert done.code == 0, done.err
-    written = Laboratory.load(MosesModel.read(str(ini)), texts)
+    written = LoadedModel.load(MosesModel.read(str(ini)), texts)
     request = MeasureRequest(similarities={SIMILARITIES: ModelSimilarities(small_model())}, smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
         values = column_values(measure_table(source, request).whole(), ["semantic", "kneser-ney"])

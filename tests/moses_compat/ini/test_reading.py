@@ -200,7 +200,7 @@ MODEL_FAULTS = [
     ("PhraseDictionaryMemory", "ProbingPT", "ProbingPT", "name the text table it was made from"),
     ("PhraseDictionaryMemory", "PhraseDictionaryOnDisk", "PhraseDictionaryOnDisk", "OnDisk table"),
     ("\nDistortion\n", "\nDistortion\nOpSequenceModel path=x\n", "OpSequenceModel", "does not know the feature OpSeq"),
-    ("\nDistortion\n", "\nDistortion\nDistortion name=D\n", "Distortion name=D", "D: Distortion0 is there already"),
+    ("\nDistortion\n", "\nDistortion\nDistortion name=D\n", "Distortion name=D", "D: Distortion0 precedes; only"),
     ("\nDistortion\n", "\nDistortion\nSRILM path=x\n", "SRILM", "no line SRILM0="),
     ("input-factor=0", "input-factor=0,1", "PhraseDictionaryMemory", "input-factor=0,1: factors are not supported"),
     (" factor=0", " factor=1", "KENLM", "factor=1: factors are not supported"),
@@ -212,7 +212,7 @@ MODEL_FAULTS = [
     ("type=wbe-msd", "type=wbe-mslr", "LexicalReordering name", "its type has 8 features, not 6"),
     ("num-features=6", "num-features=6 default-scores=1,1,1,1,1,1", "LexicalReordering name", "default-scores"),
     ("\nDistortion\n", "\nDistortion tuneable-components=true,false\n", "Distortion tuneable", "1 features but 2"),
-    ("KENLM name=LM0 factor=0 path=/models/lm.arpa order=3\n", "", None, "there is no KENLM among the features"),
+    ("KENLM name=LM0 factor=0 path=/models/lm.arpa order=3\n", "", None, r"\[feature\] has no KENLM"),
 ]  # fmt: skip
 
 

@@ -193,7 +193,7 @@ def test_faults_name_their_line(write_ini, old, new, message):
 def test_what_the_decoder_lacks_is_refused(write_ini, section, message):
     with pytest.raises(DataError, match=message):
         MosesModel.read(write_ini(section + ONE_TABLE))
-    with pytest.raises(DataError, match="'0 T 1': expected each path and each table once, in order; several steps"):
+    with pytest.raises(DataError, match="'0 T 1': expected each path and each table once, in order; paths"):
         MosesModel.read(write_ini(VERSION_1))
 
 
