@@ -1,10 +1,10 @@
-"""Bitexts in files: a sentence a line, words between spaces; the n-th lines of both files are translations.
+"""Bitexts in files: one sentence per line, words separated by spaces; lines of the same number are translations.
 
 The aligner and the extractor read words as they are written (`read_sentence_pairs`, `read_bitext`); models read words
 without Moses' escapes (`read_parallel_texts`, `read_phrase_texts`) or whole lines (`read_line_pairs`).
 
-Word alignments have Pharaoh form, one sentence pair a line: `0-0 1-2 2-1`, source position first, both from 0.  Priors
-for eflomal have the text form that `eflomal-makepriors` writes: fields between tabs, a weight last.
+Word alignments have Pharaoh format, one sentence pair per line: `0-0 1-2 2-1`, source position first, both from 0.
+Priors for eflomal have the text format that `eflomal-makepriors` writes: fields separated by tabs, a weight last.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from phrasetool.training.data import TextPairs
 from phrasetool.vocabulary import has_escapes
 from phrasetool.watch import Watch
 
-# Seven corpora of 8,000 to 65,000 sentence pairs have none that is two equal sentences, and 6 to 25 % that are equally
-# long; of English and the same text normalised, 63 % are equal.
+# Seven corpora of 8,000 to 65,000 sentence pairs have no pair of two equal sentences, and 6 to 25 % of their pairs are
+# equally long.  Of English and the same text normalised, 63 % of the pairs are equal.
 _MANY_COPIES = 0.9
 
 
@@ -43,7 +43,10 @@ _MANY_COPIES = 0.9
 def _parse(
     text: ByteArray, offsets: Int64Array, source: Int32Array, target: Int32Array, fault: Int64Array
 ) -> tuple[int, int]:
-    """Fill the arrays; return the lines and points read.  fault = (start and end of the first bad token) or -1."""
+    """Fill the arrays; return the numbers of lines and points.
+
+    The kernel sets `fault` to the start and end of the first malformed token, or to -1.
+    """
     fault[0] = fault[1] = -1
     lines, points = 0, 0
     i = 0
@@ -69,11 +72,11 @@ def _parse(
 
 
 def parse_alignments(text: bytes, name: str) -> Alignments:
-    """Read alignments from text; points may stand in any order, and count once however often they are named.
+    """Read alignments from text; the order of points is free, and repeated points count once.
 
     Args:
-        text: one sentence pair a line; an empty line is a pair without a point.
-        name: what to call the text in messages.
+        text: one sentence pair per line; an empty line is a pair without points.
+        name: the name of the text in messages.
 
     Raises:
         DataError: a token is not `source-target`, or a position is beyond `MAX_POSITION`.
@@ -100,7 +103,8 @@ def read_alignments(
         source_lengths, target_lengths: int64, shape (N,), words per sentence.
 
     Raises:
-        DataError: a bad token, another number of lines than sentences, a point outside its sentence pair.
+        DataError: a token is malformed, the numbers of lines and sentence pairs differ, or a point is outside its
+            sentence pair.
     """
     with Input(path) as file:
         alignments = parse_alignments(file.read_all(), file.name)
@@ -138,15 +142,15 @@ def _format(offsets: Int64Array, source: Int32Array, target: Int32Array, out: By
 
 
 def format_alignments(alignments: Alignments) -> bytes:
-    """The text of alignments, one line a sentence pair, points ascending by source, then target position."""
-    # Two numbers of at most ten digits, a minus and a space.
+    """Return the text of alignments, one line per sentence pair, points sorted by source, then target position."""
+    # A point takes two numbers of at most ten digits, a minus and a space.
     out = np.empty(22 * len(alignments.source) + len(alignments), np.uint8)
     size = _format(alignments.offsets, alignments.source, alignments.target, out)
     return out[:size].tobytes()
 
 
 def write_alignments(files: Sequence[tuple[str, Alignments]]) -> None:
-    """Write alignments to a file each; all files are complete before the last one appears, then the one before it.
+    """Write alignments to a file each; all files are complete before the first of them appears, in reverse order.
 
     Raises:
         PhraseToolError: a file cannot be written.
@@ -158,7 +162,7 @@ def write_alignments(files: Sequence[tuple[str, Alignments]]) -> None:
 
 
 class _TooLargeError(Exception):
-    """A weight of more than any corpus has words."""
+    """A weight is larger than the number of words of any corpus."""
 
 
 # Kind of line -> number of fields.
@@ -169,7 +173,7 @@ def read_priors(path: str) -> Priors:
     """Read a file of priors.
 
     Raises:
-        DataError: a line is none of the five kinds, or a number is not one; or there is no line.
+        DataError: a line has none of the five kinds or an invalid number, or the file has no priors.
     """
     priors = Priors()
     with Input(path) as file:
@@ -188,30 +192,30 @@ def read_priors(path: str) -> Priors:
             expected = "LEX, FERF or FERR with two words or a word and a number, or HMMF or HMMR with a jump"
             raise DataError(name, f"not a prior: expected {expected}, and a weight", number) from None
     if not len(priors):
-        raise DataError(name, "there is no prior in it; expected counts as eflomal-makepriors writes them")
+        raise DataError(name, "the file has no priors; expected counts as eflomal-makepriors writes them")
     return priors
 
 
 def check_use(use: PriorUse, path: str, source: str, target: str) -> str:
-    """Return how many priors are used, as a sentence.
+    """Return a message with the number of priors that are used.
 
     Args:
-        use: of the priors of a file, in an alignment.
-        path: the file.
-        source, target: the sides of the bitext.
+        use: numbers of priors that an alignment uses.
+        path: the file of the priors.
+        source, target: the files of the bitext.
 
     Raises:
-        DataError: no prior is used, or more pairs of words fit the bitext with its sides swapped.
+        DataError: no prior is used, or more word pairs match the bitext if its sides are swapped.
     """
     sides = f"{display_name(source)} and {display_name(target)}"
     if use.swapped > use.lexical:
         message = (
-            f"{use.swapped:,} of its word pairs are of words of {sides} with the sides swapped, {use.lexical:,} as "
-            "they are; expected priors from the source to the target language"
+            f"{use.swapped:,} of its word pairs match {sides} if the sides are swapped, only {use.lexical:,} if not; "
+            "expected priors from the source to the target language"
         )
         raise DataError(display_name(path), message)
     if use.of_words and not use.lexical and not use.fertilities:
-        message = f"none of its {use.of_words:,} word pairs and fertilities is of words of {sides} and of the model"
+        message = f"none of its {use.of_words:,} word pairs and fertilities matches words of {sides} and the model"
         raise DataError(display_name(path), message)
     if not use.used:
         raise DataError(display_name(path), f"the model uses none of its {use.total:,} priors, which are jumps")
@@ -222,7 +226,7 @@ def check_use(use: PriorUse, path: str, source: str, target: str) -> str:
 
 
 def _enter(priors: Priors, fields: list[str]) -> None:
-    """Add a line to the priors; ValueError if it is not one."""
+    """Add a line to the priors; raise ValueError if it is malformed."""
     kind, weight = fields[0], float(fields[-1])
     if len(fields) != _FIELDS.get(kind) or not weight >= 0:
         raise ValueError
@@ -263,12 +267,12 @@ def read_bitext_side(path: str, symbols: Symbols) -> Phrases:
 
 
 def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbols, Symbols], watch: Watch) -> None:
-    """Warn of words that Moses cannot read in a table, though phrasetool can; see `table_fault`.
+    """Warn of words that Moses cannot read in a table, although phrasetool can; see `table_fault`.
 
     Args:
-        names: of its files.
-        bitext: of `read_sentence_pairs`.
-        watch: is warned.
+        names: the files of the bitext.
+        bitext: a result of `read_sentence_pairs`.
+        watch: receives the warnings.
     """
     for name, sentences, symbols in zip(names, bitext[:2], bitext[2:], strict=True):
         faulty = [number for number, word in enumerate(symbols.words) if table_fault(word)]
@@ -279,10 +283,10 @@ def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbo
 
 
 def check_two_sides(source: str, target: str) -> None:
-    """Refuse one file, or standard input, as both sides of a bitext.
+    """Check that the two sides of a bitext are not the same file and not both standard input.
 
     Raises:
-        PhraseToolError: they are.
+        PhraseToolError: they are the same.
     """
     if source == target == STANDARD:
         raise PhraseToolError("standard input: cannot be both sides of a bitext")
@@ -291,10 +295,10 @@ def check_two_sides(source: str, target: str) -> None:
 
 
 def check_line_counts(first: str, first_lines: int, second: str, second_lines: int) -> None:
-    """Refuse two files that must have as many lines as each other and do not.
+    """Check that two files have the same number of lines.
 
     Raises:
-        DataError: names the end of the shorter one.
+        DataError: the numbers differ; the error names the line behind the end of the shorter file.
     """
     if first_lines != second_lines:
         short, long = (first, second) if first_lines < second_lines else (second, first)
@@ -309,7 +313,7 @@ def read_sentence_pairs(source: str, target: str) -> tuple[Phrases, Phrases, Sym
         Source sentences, target sentences, source words, target words.
 
     Raises:
-        DataError: see `read_bitext_side`; or the files have different numbers of lines, or none.
+        DataError: see `read_bitext_side`; or the files have no lines or different numbers of lines.
         PhraseToolError: both are one file, or standard input.
     """
     check_two_sides(source, target)
@@ -325,13 +329,13 @@ def warn_of_copies(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbo
     """Warn if nearly all sentence pairs of a bitext are two equal sentences.
 
     Args:
-        names: of its files.
-        bitext: of `read_sentence_pairs`.
-        watch: is warned.
+        names: the files of the bitext.
+        bitext: a result of `read_sentence_pairs`.
+        watch: receives the warning.
     """
     sources, targets, source_symbols, target_symbols = bitext
     alike = np.flatnonzero(sources.lengths == targets.lengths)
-    # Few pairs of real sentences are equally long.
+    # Few pairs of translations are equally long, so most bitexts need no comparison of words.
     if len(alike) <= _MANY_COPIES * len(sources):
         return
     ids = np.array([source_symbols.id(word) for word in target_symbols.words], np.int32)
@@ -375,13 +379,13 @@ def read_directions(forward: str, reverse: str) -> tuple[Alignments, Alignments]
 
 
 def read_text_pair(source: str, target: str) -> tuple[bytes, bytes]:
-    """Read a text and its translation as a whole; the last line of each gets a line feed if it lacks one.
+    """Read a text and its translation into memory; the last line of each gets a line feed if it lacks one.
 
     Args:
         source, target: the files.
 
     Raises:
-        DataError: a file is damaged, the source has no lines, or the two differ in their number of lines.
+        DataError: a file is damaged, the source has no lines, or the files have different numbers of lines.
     """
     texts = []
     for path in (source, target):
@@ -396,22 +400,21 @@ def read_text_pair(source: str, target: str) -> tuple[bytes, bytes]:
 
 
 def shared_pairs(bitext: tuple[str, str], texts: Mapping[str, tuple[bytes, bytes]]) -> dict[str, tuple[int, int]]:
-    """Which texts share sentence pairs with a bitext: by name, how many do, and of how many.
+    """Return the texts that share sentence pairs with a bitext: by name, the numbers of shared and of all pairs.
 
-    Sentences are the same if their words are; pairs of two sentences without words do not count.  Texts that share none
-    are left out.
+    Sentences with the same words are equal; pairs of two sentences without words are ignored.
 
     Args:
-        bitext: files of its two sides.
+        bitext: the files of the two sides.
         texts: name -> source and target.
     """
     pairs = {name: [pair for pair in zip(*map(_words, sides), strict=True) if any(pair)]
              for name, sides in texts.items()}  # fmt: skip
-    wanted = {pair for found in pairs.values() for pair in found}
+    all_pairs = {pair for text_pairs in pairs.values() for pair in text_pairs}
     sides = (chain.from_iterable(map(_words, line_blocks(path))) for path in bitext)
-    seen = wanted.intersection(zip(*sides, strict=False))
-    counts = {name: (sum(pair in seen for pair in found), len(found)) for name, found in pairs.items()}
-    return {name: (shared, of) for name, (shared, of) in counts.items() if shared}
+    seen = all_pairs.intersection(zip(*sides, strict=False))
+    counts = {name: (sum(pair in seen for pair in of_text), len(of_text)) for name, of_text in pairs.items()}
+    return {name: (shared, total) for name, (shared, total) in counts.items() if shared}
 
 
 def _words(text: bytes) -> list[bytes]:
@@ -422,14 +425,14 @@ _Progress = Callable[[int, int], None]
 
 
 def read_parallel_texts(source: str, target: str, progress: _Progress = lambda position, texts: None) -> TextPairs:
-    """Read both sides of a bitext, escapes undone.
+    """Read both sides of a bitext, without Moses' escapes.
 
     Args:
         source, target: files, compressed or not; `-` for standard input.
-        progress: called with the bytes consumed and the lines read so far, for each side.
+        progress: called with the numbers of bytes and lines read so far, for each side.
 
     Raises:
-        DataError: a file cannot be read or holds nothing, a line is empty, or one file has more lines than the other.
+        DataError: a file cannot be read or is empty, a line is empty, or one file has more lines than the other.
         PhraseToolError: both are one file, or standard input.
     """
     check_two_sides(source, target)
@@ -443,10 +446,10 @@ def read_parallel_texts(source: str, target: str, progress: _Progress = lambda p
 
 
 def read_own_texts(path: str, progress: _Progress = lambda position, texts: None) -> TextPairs:
-    """Read a text as both sides of a bitext, escapes undone.
+    """Read a text as both sides of a bitext, without Moses' escapes.
 
     Raises:
-        DataError: the file cannot be read or holds nothing, or a line is empty.
+        DataError: the file cannot be read or is empty, or a line is empty.
     """
     texts, symbols = read_texts(path, progress, as_written=True)
     side, words = unescaped_words(texts, symbols.words)
@@ -459,12 +462,14 @@ def read_phrase_texts(
     """Read the distinct phrase pairs of a file, see `read_training_pairs`."""
     escaped = False
 
-    def look(text: ByteArray) -> None:
+    def look_for_escapes(text: ByteArray) -> None:
         nonlocal escaped
         escaped = escaped or has_escapes(text.tobytes())
 
     with Input(path) as file:
-        pairs = read_training_pairs(file, max_length=max_length, min_count=min_count, progress=progress, seen=look)
+        pairs = read_training_pairs(
+            file, max_length=max_length, min_count=min_count, progress=progress, seen=look_for_escapes
+        )
     words = pairs.source_vocabulary.words, pairs.target_vocabulary.words
     return TextPairs(pairs.sources, pairs.targets, *words, escaped)
 
@@ -472,10 +477,10 @@ def read_phrase_texts(
 def read_line_pairs(
     source: str, target: str, progress: _Progress = lambda position, lines: None
 ) -> tuple[list[str], list[str]]:
-    """Both sides of a bitext, see `read_line_texts`.
+    """Read both sides of a bitext as lines, see `read_line_texts`.
 
     Raises:
-        DataError: a file cannot be read or holds nothing, a line is empty, or one file has more lines than the other.
+        DataError: a file cannot be read or is empty, a line is empty, or one file has more lines than the other.
         PhraseToolError: both are one file, or standard input.
     """
     check_two_sides(source, target)

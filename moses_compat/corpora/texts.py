@@ -1,8 +1,8 @@
-"""Texts of one language in files: a tokenised sentence a line, read as bytes, as words in ids, or as text.
+"""Texts of one language in files: one tokenised sentence per line, read as bytes, as word ids, or as text.
 
-Facts from moses/Word.cpp: the factors of a word, as in `word|TAG`, stand between bars, and a word has four at most.
-From moses/Sentence.cpp: `<seg ...>` at the begin of a line and `<dlt .../>` are markup, whatever `[xml-input]` is.
-From moses/Phrase.cpp: a word in square brackets is a non-terminal, at which decoding by phrases stops.
+Facts from moses/Word.cpp: the factors of a word, as in `word|TAG`, are separated by bars, and a word has at most four.
+From moses/Sentence.cpp: `<seg ...>` at the start of a line and `<dlt .../>` are markup, whatever `[xml-input]` is.
+From moses/Phrase.cpp: a word in square brackets is a non-terminal, at which phrase-based decoding fails.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.text_splitting import single_spaced, split_lines, split_words
 from phrasetool.vocabulary import unescape
 
-# lmplz takes these for spaces (lm/builder/corpus_count.cc).
+# lmplz reads these as spaces (lm/builder/corpus_count.cc).
 _LMPLZ_BLANKS = bytes.maketrans(b"\r\0", b"  ")
 
 
 def line_blocks(path: str) -> Iterator[bytes]:
-    """The text of a file in blocks of whole lines, each line with its line feed, blanks other than tabs as spaces.
+    """Yield the text of a file in blocks of whole lines, each line with its line feed.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
@@ -43,10 +43,10 @@ def _as_lmplz_reads(block: bytes) -> bytes:
 
 
 def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """The blocks of `line_blocks` of all files of a corpus of a language model, with the blanks of lmplz as spaces.
+    """Yield the lines of a language model's corpus in blocks, see `line_blocks`, with the blanks of lmplz as spaces.
 
     Raises:
-        DataError: a file cannot be read; or, at the end, see `refuse_empty`.
+        DataError: a file cannot be read; or the corpus is empty, see `refuse_empty`.
     """
     lines = words = 0
     for path in paths:
@@ -58,10 +58,10 @@ def corpus_blocks(paths: Sequence[str]) -> Iterator[bytes]:
 
 
 def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
-    """Refuse a corpus from which nothing can be learnt.
+    """Check that a corpus has words.
 
     Raises:
-        DataError: there are no lines, or no words in them.
+        DataError: the corpus has no lines, or no words in its lines.
     """
     if not lines:
         raise DataError(", ".join(map(display_name, paths)), "the corpus has no line")
@@ -71,13 +71,13 @@ def refuse_empty(paths: Sequence[str], lines: int, words: int) -> None:
 
 
 def read_sentences(path: str) -> bytes:
-    """A text to translate: one sentence a line.
+    """Read a text to translate, one sentence per line.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
 
     Raises:
-        DataError: the file cannot be read, or there is a carriage return in it, which no word and no line ends with.
+        DataError: the file cannot be read, or contains a carriage return, allowed neither in words nor at line ends.
     """
     with Input(path) as file:
         text = file.read_all()
@@ -88,14 +88,14 @@ def read_sentences(path: str) -> bytes:
 
 
 def corpus_sentences(paths: Sequence[str], symbols: Symbols, forbidden: Sequence[bytes] = ()) -> Iterator[Phrases]:
-    """Read the sentences of a corpus of a language model, some thousands at a time; new words are added to the symbols.
+    """Yield the sentences of a language model's corpus, some thousands at a time; new words are added to the symbols.
 
-    Words are what lmplz takes for words: unlike elsewhere, a carriage return or a zero byte ends one.
+    Words are split as lmplz splits them: unlike in other texts, a carriage return or a NUL byte separates words.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
         symbols: words as ids.
-        forbidden: words that may not occur.
+        forbidden: words that must not occur.
 
     Raises:
         DataError: a file cannot be read, or a forbidden word occurs.
@@ -124,7 +124,7 @@ def read_corpus(path: str, symbols: Symbols) -> Phrases:
 
 
 def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:
-    """The lines of files as words, Moses' escapes undone.
+    """Yield the lines of files as words, without Moses' escapes.
 
     Args:
         paths: files, compressed or not; `-` for standard input.
@@ -141,18 +141,18 @@ def unescaped_sentences(paths: Sequence[str]) -> Iterator[list[bytes]]:
 def read_texts(
     path: str, progress: Callable[[int, int], None] = lambda position, texts: None, as_written: bool = False
 ) -> tuple[Phrases, Symbols]:
-    """Read texts and the words they are made of, escapes undone.
+    """Read texts and their distinct words, without Moses' escapes.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
-        progress: called with the bytes consumed and the texts read so far.
-        as_written: leave the escapes in the words.
+        progress: called with the numbers of bytes and texts read so far.
+        as_written: keep the escapes in the words.
 
     Returns:
         The texts in ids of the symbols, and the symbols.
 
     Raises:
-        DataError: the file cannot be read or holds nothing, or a line is empty.
+        DataError: the file cannot be read or is empty, or a line is empty.
     """
     symbols = Symbols()
     parts: list[Phrases] = []
@@ -167,12 +167,12 @@ def read_texts(
             read += len(part)
             progress(file.position(), read)
         if not read:
-            raise DataError(file.name, "there is no text in it")
+            raise DataError(file.name, "the file contains no text")
     return Phrases.concatenate(parts), symbols
 
 
 def read_text_lines(path: str) -> list[str]:
-    """The lines of a file, without line ends; bytes that are not UTF-8 become distinct characters (surrogates).
+    """Read the lines of a file, without line ends; bytes that are not UTF-8 become distinct characters (surrogates).
 
     Args:
         path: the file, compressed or not; `-` for standard input.
@@ -190,17 +190,17 @@ def read_text_lines(path: str) -> list[str]:
 def read_line_texts(
     path: str, progress: Callable[[int, int], None] = lambda position, lines: None, whole: bool = True
 ) -> list[str]:
-    """The lines of a file.
+    """Read the lines of a file, without Moses' escapes, with single spaces between words.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
-        progress: called with the bytes consumed and the lines read so far.
-        whole: an empty line is an error; else such lines are left out.
+        progress: called with the numbers of bytes and lines read so far.
+        whole: if true, an empty line is an error; otherwise empty lines are left out.
 
     Raises:
-        DataError: the file cannot be read or holds no word, or a line is empty or no UTF-8.
+        DataError: the file cannot be read or has no words, or a line is empty or not UTF-8.
     """
-    found: list[str] = []
+    lines: list[str] = []
     number = 0
     with Input(path) as file:
         for block in file.whole_lines():
@@ -214,17 +214,17 @@ def read_line_texts(
                         file.name, f"not UTF-8 ({error.reason} at byte {error.start + 1})", number
                     ) from error
                 if text:
-                    found.append(text)
+                    lines.append(text)
                 elif whole:
                     raise DataError(file.name, "the line is empty; leave out lines without a word", number)
             progress(file.position(), number)
-        if not found:
-            raise DataError(file.name, "there is no text in it")
-    return found
+        if not lines:
+            raise DataError(file.name, "the file contains no text")
+    return lines
 
 
 def unescaped_words(texts: Phrases, words: list[bytes]) -> tuple[Phrases, list[bytes]]:
-    """Texts in ids of distinct words without escapes, and these words, given texts in ids of words as written."""
+    """Map texts in ids of words as written to ids of distinct words without escapes; return both texts and words."""
     plain = Symbols()
     ids = np.array([plain.add(unescape(word)) for word in words], np.int32)
     return Phrases(texts.offsets, ids[texts.words] if len(ids) else texts.words), plain.words
@@ -234,7 +234,7 @@ _MOST_FACTORS = 4
 _MOST_WORDS = 10_000
 # A word and the space after it are two bytes at least.
 _LONG_LINE = re.compile(rb"[^\n]{%d,}" % (2 * _MOST_WORDS))
-# A word with a bar, and what of it is its first factor.
+# A word with a bar; the group is its first factor.
 _FACTORED = re.compile(rb"([^ \t\n|]*)\|[^ \t\n]*")
 _MARKUP = re.compile(rb"^[ \t]*(<seg)[^\n]*>|(<dlt)[^\n]*/>", re.IGNORECASE | re.MULTILINE)
 _BRACKETED = re.compile(rb"(?<![^ \t\n])\[[^ \t\n]*\](?![^ \t\n])")
@@ -242,14 +242,14 @@ _NO_WORD = re.compile(rb"(?<!\S)\*EPS\*(?!\S)")
 
 
 def surface_words(text: bytes, name: str = "the text") -> bytes:
-    """A text in which each factored word is cut to its first factor; the same object if no word is factored.
+    """Cut each factored word of a text to its first factor; return the same object if no word is factored.
 
     Args:
-        text: a tokenised sentence a line.
-        name: what messages call the text.
+        text: one tokenised sentence per line.
+        name: the name of the text in messages.
 
     Raises:
-        DataError: a word begins with a bar, is `*EPS*` or stands in square brackets, and Moses would take it for no
+        DataError: a word begins with a bar, is `*EPS*` or in square brackets, so that Moses would not read it as a
             word; it has more factors than Moses allows; a line has markup that Moses interprets, or more than 10,000
             words.
     """
@@ -263,7 +263,7 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
         nonlocal count
         word = match[0].decode("utf-8", "replace")
         if not match[1]:
-            message = f"the word {word} begins with a bar, which parts the factors of a word; write a bar as &#124;"
+            message = f"the word {word} begins with a bar, which separates the factors of a word; write a bar as &#124;"
         elif match[0].count(b"|") >= _MOST_FACTORS:
             message = f"the word {word} has more than {_MOST_FACTORS} factors; Moses stops at it"
         else:
@@ -272,12 +272,12 @@ def surface_words(text: bytes, name: str = "the text") -> bytes:
         raise DataError(name, message, text.count(b"\n", 0, match.start()) + 1)
 
     cut = _FACTORED.sub(first_factor, text)
-    notice(f"{name}: {count:,} words have factors, as in word|TAG; as by Moses, only the first of each is read")
+    notice(f"{name}: {count:,} words have factors, as in word|TAG; as in Moses, only the first of each is read")
     return cut
 
 
 def _refuse_long_lines(text: bytes, name: str) -> None:
-    """Refuse sentences whose search would take hours, or more memory than there is: it grows with the cube of words."""
+    """Raise DataError for a sentence that is too long to search: memory and time grow with the cube of its words."""
     for match in _LONG_LINE.finditer(text):
         if (words := len(split_words(match[0]))) > _MOST_WORDS:
             message = f"the sentence has {words:,} words; at most {_MOST_WORDS:,} are translated: split it"
@@ -285,16 +285,15 @@ def _refuse_long_lines(text: bytes, name: str) -> None:
 
 
 def _refuse_markup(text: bytes, name: str) -> None:
-    """Refuse what Moses takes for markup, or for no word."""
+    """Raise DataError for tokens that Moses reads as markup, as a non-terminal or as the empty word."""
     if b"<" in text and (match := _MARKUP.search(text)):
         tag = (match[1] or match[2]).decode()
-        message = f"{tag} is markup to Moses, which does not translate it; take it out of the text"
+        message = f"{tag} is markup to Moses, which does not translate it; remove it from the text"
         raise DataError(name, message, text.count(b"\n", 0, match.start(match.lastindex or 0)) + 1)
     if b"]" in text and (match := _BRACKETED.search(text)):
         word = match[0].decode("utf-8", "replace")
-        message = f"the word {word} stands in brackets, and Moses stops at it; write the brackets as &#91; and &#93;"
+        message = f"the word {word} is in brackets, and Moses stops at it; write the brackets as &#91; and &#93;"
         raise DataError(name, message, text.count(b"\n", 0, match.start()) + 1)
     if b"*EPS*" in text and (match := _NO_WORD.search(text)):
-        raise DataError(
-            name, "*EPS* is no word to Moses; take it out of the text", text.count(b"\n", 0, match.start()) + 1
-        )
+        message = "Moses does not read *EPS* as a word; remove it from the text"
+        raise DataError(name, message, text.count(b"\n", 0, match.start()) + 1)

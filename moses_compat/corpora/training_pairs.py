@@ -1,7 +1,7 @@
 """Phrase pairs for training: `source ||| target[ ||| count]`, or any phrase table.
 
-A pair of two fields was seen once.  In a line of exactly three fields whose third is a single number, that number is
-the count.  In a phrase table the count is c(s,t) of the fifth field, or derived where that holds c(t) and c(s) alone.
+A line of two fields has count 1.  In a line of exactly three fields whose third is a single number, that number is the
+count.  In a phrase table the count is c(s,t) of the fifth field, or derived if this field has only c(t) and c(s).
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, is_label, unescape
 
 _BLOCK_BYTES = 1 << 22
-# What follows from a missing count, see `CountTally.sentences`.
+# The consequence of a missing count, see `CountTally.sentences`.
 UNCOUNTED = "each pair without one counts once"
-# Fields before the counts of a phrase table.
+# Number of fields before the counts in a phrase table.
 _COUNTS = 4
 
 
 @dataclass(frozen=True)
 class _Fields:
-    """The N pairs of a block: int64, shape (4, N), where source and target begin and end; and their counts."""
+    """The N pairs of a block: starts and ends of source and target, int64, shape (4, N), and their counts."""
 
     text: ByteArray
     places: Int64Array
     counts: npt.NDArray[np.float64]
 
     def side(self, target: bool) -> tuple[Int64Array, Int64Array]:
-        """Starts and ends of one side."""
+        """Return the starts and ends of one side."""
         return self.places[2 * target], self.places[2 * target + 1]
 
 
 @exact_kernel
 def _find_pairs(
-    text: ByteArray, line_offsets: Int64Array, found: Int64Array, counts: npt.NDArray[np.float64], fields: Int64Array
+    text: ByteArray, line_offsets: Int64Array, places: Int64Array, counts: npt.NDArray[np.float64], fields: Int64Array
 ) -> None:
-    """found[line] = source start and end, target start and end; -1 where there is no `|||`.
+    """Set places[line] to source start and end, target start and end, or to -1 if the line has no `|||`.
 
-    fields[line] = how many fields there are, up to five; counts[line] = the count of a line of up to three fields; NaN
-    where the third holds several tokens or none, -1 where it is one that is not a number.
+    fields[line] is set to the number of fields, at most five.  counts[line] is set to the count of a line of up to
+    three fields: NaN if the third field has several tokens or none, -1 if it has one that is not a number.
     """
     bars = np.empty(5, np.int64)
     for line in range(len(counts)):
@@ -64,13 +64,13 @@ def _find_pairs(
             end -= 1
         separators = find_separators(text, start, end, bars)
         fields[line] = separators + 1
-        found[line] = -1
+        places[line] = -1
         counts[line] = 1.0
         if separators > 0:
-            found[line, 0] = start
-            found[line, 1] = bars[0]
-            found[line, 2] = bars[0] + 3
-            found[line, 3] = bars[1]
+            places[line, 0] = start
+            places[line, 1] = bars[0]
+            places[line, 2] = bars[0] + 3
+            places[line, 3] = bars[1]
         if separators < 2:
             continue
         counts[line] = np.nan
@@ -88,10 +88,10 @@ class PairFields(NamedTuple):
     """The N pairs of a block of lines.
 
     Attributes:
-        places: int64, shape (N, 4), source start and end, target start and end; -1 for a line without `|||`.
-        counts: float64, shape (N,), of each pair; NaN where a table gives none, or a damaged one.
-        tally: of the counts.
-        damaged: the first line with a damaged count, and the text of the count; None without one.
+        places: source start and end, target start and end, int64, shape (N, 4); -1 for a line without `|||`.
+        counts: the count of each pair, float64, shape (N,); NaN if a table has none, or a malformed one.
+        tally: numbers of missing and derived counts.
+        damaged: the first line with a malformed count, and the text of that count; None if all are valid.
     """
 
     places: Int64Array
@@ -101,12 +101,12 @@ class PairFields(NamedTuple):
 
 
 def pair_places(text: ByteArray) -> Int64Array:
-    """Find the pairs of a block of lines without their counts; see `PairFields`."""
+    """Return the `places` of the pairs of a block of lines, see `PairFields`."""
     return _pairs_of_lines(text, line_offsets_of(text))[0]
 
 
 def _pairs_of_lines(text: ByteArray, offsets: Int64Array) -> tuple[Int64Array, npt.NDArray[np.float64], Int64Array]:
-    """The places, counts and fields of lines, see `_find_pairs`."""
+    """Return the places, counts and numbers of fields of lines, see `_find_pairs`."""
     places = np.empty((len(offsets) - 1, 4), np.int64)
     counts, fields = np.empty(len(places), np.float64), np.empty(len(places), np.int64)
     _find_pairs(text, offsets, places, counts, fields)
@@ -114,7 +114,7 @@ def _pairs_of_lines(text: ByteArray, offsets: Int64Array) -> tuple[Int64Array, n
 
 
 def pair_fields(text: ByteArray) -> PairFields:
-    """Find the pairs of a block of lines; see the module for the form of a line."""
+    """Find the pairs of a block of lines; see the module for the format of a line."""
     offsets = line_offsets_of(text)
     places, counts, fields = _pairs_of_lines(text, offsets)
     derived = 0
@@ -136,19 +136,19 @@ def pair_fields(text: ByteArray) -> PairFields:
     return PairFields(places, counts, CountTally(len(counts), missing, derived), damaged)
 
 
-def check_counts(name: str, found: PairFields, before: int) -> None:
-    """Refuse a damaged count.
+def check_counts(name: str, pairs: PairFields, before: int) -> None:
+    """Check that a block has no malformed count.
 
     Args:
-        name: of the file, for the message.
-        found: pairs of a block.
-        before: how many lines of the file come before the block.
+        name: the name of the file, for the message.
+        pairs: the pairs of the block.
+        before: the number of lines of the file before the block.
 
     Raises:
-        DataError: there is one.
+        DataError: a count is malformed.
     """
-    if found.damaged:
-        line, text = found.damaged
+    if pairs.damaged:
+        line, text = pairs.damaged
         raise DataError(name, f"expected a count, a number of at least 0, found {text!r}", before + line + 1)
 
 
@@ -162,38 +162,38 @@ def read_training_pairs(
     seen: Callable[[ByteArray], None] = lambda text: None,
     counted: Callable[[CountTally], None] = lambda tally: None,
 ) -> PhrasePairs:
-    """Read phrase pairs; duplicates are merged, pairs with an empty or too long side are left out.
+    """Read phrase pairs; duplicates are merged, and pairs with an empty or too long side are left out.
 
     Args:
         source: the file.
-        max_length: words a side may have at most (7 in the paper).
+        max_length: maximum number of words of a side (7 in the paper).
         min_count: pairs with a smaller count are left out.
         vocabularies: words outside them become unknown; by default every word of the pairs is known.
-        progress: called with the bytes of the file consumed and the pairs read so far.
+        progress: called with the numbers of bytes and pairs read so far.
         seen: called with the text of the file, in blocks of whole lines.
-        counted: called in the end with how many pairs have counts; a pair without one was seen once.
+        counted: called at the end with the numbers of missing and derived counts; a missing count is read as 1.
 
     Raises:
-        DataError: the file is damaged, a line has fewer than two fields or a damaged count, a pair has no count but
-            `min_count` is asked for, or no pair is left.
+        DataError: the file is damaged, a line has fewer than two fields or a malformed count, a pair has no count
+            although `min_count` is positive, or no pair is left.
     """
     parts: list[_Fields] = []
     lines, tally = 0, CountTally()
     for text in blocks(source, _BLOCK_BYTES, whole_groups=False):
-        found = pair_fields(text)
-        counts = found.counts
-        fields = _Fields(text, np.ascontiguousarray(found.places.T), counts)
+        block = pair_fields(text)
+        counts = block.counts
+        fields = _Fields(text, np.ascontiguousarray(block.places.T), counts)
         if len(faulty := np.flatnonzero(fields.places[1] < 0)):
             line = lines + int(faulty[0]) + 1
             message = "expected `source ||| target`, found no |||"
             raise DataError(source.name, message, line, remedy="train an autoencoder on text")
-        check_counts(source.name, found, lines)
+        check_counts(source.name, block, lines)
         unknown = np.isnan(counts)
         if min_count > 0 and unknown.any():
-            message = f"the pair has no count, but a count of at least {min_count:g} is asked for"
+            message = f"the pair has no count, but a count of at least {min_count:g} is required"
             raise DataError(source.name, message, lines + int(np.argmax(unknown)) + 1, remedy="take pairs of any count")
         counts[unknown] = 1.0
-        tally += found.tally
+        tally += block.tally
         lines += len(counts)
         parts.append(fields)
         seen(text)
@@ -221,13 +221,13 @@ def read_training_pairs(
 
 
 def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
-    """Every word of one side, the most frequent first, ties in byte order."""
+    """Return all words of one side, the most frequent first, ties in byte order."""
     symbols = Symbols()
     counts = np.zeros(0, np.int64)
     for part in parts:
-        found = np.bincount(symbols.read_fields(part.text, *part.side(target)).words, minlength=len(symbols))
-        found[: len(counts)] += counts
-        counts = found
+        block_counts = np.bincount(symbols.read_fields(part.text, *part.side(target)).words, minlength=len(symbols))
+        block_counts[: len(counts)] += counts
+        counts = block_counts
     counter: Counter[bytes] = Counter()
     for token, count in zip(symbols.words, counts.tolist(), strict=True):
         if not is_label(np.frombuffer(token, np.uint8), 0, len(token)):
@@ -238,7 +238,7 @@ def _collect_vocabulary(parts: Sequence[_Fields], target: bool) -> Vocabulary:
 
 
 def _with_used_words(pairs: PhrasePairs) -> PhrasePairs:
-    """Leave out vocabulary words that only occurred in pairs that were left out, and count over distinct pairs."""
+    """Remove vocabulary words that only occur in pairs that were left out, and count words over distinct pairs."""
     sides = []
     for phrases, vocabulary in (
         (pairs.sources, pairs.source_vocabulary),
@@ -246,7 +246,7 @@ def _with_used_words(pairs: PhrasePairs) -> PhrasePairs:
     ):
         counts = np.bincount(phrases.words, minlength=len(vocabulary))
         counts[0] = 0
-        # The most frequent first, ties in byte order; the unknown word stays in front.
+        # The most frequent word first, ties in byte order; the unknown word stays the first.
         order = sorted(np.flatnonzero(counts).tolist(), key=lambda word: (-counts[word], vocabulary.words[word]))
         kept = Vocabulary(
             [UNKNOWN_WORD, *(vocabulary.words[word] for word in order)], [0, *(int(counts[word]) for word in order)]

@@ -1,4 +1,4 @@
-"""Texts that neural translators translate, dictionaries for unknown words, and the target words of a phrase table."""
+"""Inputs of neural translation: texts, dictionaries for unknown words, and the target words of a phrase table."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from phrasetool.vocabulary import UNKNOWN, Vocabulary, escape, has_escapes, lack
 
 @dataclass(frozen=True)
 class WrittenText:
-    """N sentences; they may be empty.
+    """A text of N sentences, which may be empty.
 
     Attributes:
-        sentences: in ids of the symbols.
-        symbols: words as they are written.
-        escaped: whether they are written with Moses' escapes; None if no word tells.
+        sentences: the sentences in ids of the symbols.
+        symbols: the words as they are written.
+        escaped: whether the words are written with Moses' escapes; None if no word needs an escape.
     """
 
     sentences: Phrases
@@ -37,13 +37,13 @@ class WrittenText:
 
     @classmethod
     def read(cls, path: str) -> WrittenText:
-        """Read a text, a sentence a line.
+        """Read a text, one sentence per line.
 
         Args:
             path: the file, compressed or not; `-` for standard input.
 
         Raises:
-            DataError: the file cannot be read, or there is a carriage return in it.
+            DataError: the file cannot be read, or contains a carriage return.
         """
         symbols = Symbols()
         sentences = symbols.read_lines(read_sentences(path))
@@ -55,27 +55,27 @@ class WrittenText:
         return cls(sentences, symbols, escaped)
 
     def ids(self, vocabulary: Vocabulary) -> Phrases:
-        """The sentences in ids of a vocabulary; words that it lacks are unknown."""
+        """Return the sentences in ids of a vocabulary; words that it lacks become unknown."""
         return in_vocabulary(*unescaped_words(self.sentences, self.symbols.words), vocabulary)
 
     def words(self, sentence: int) -> list[bytes]:
-        """The words of a sentence, as they are written."""
+        """Return the words of a sentence, as they are written."""
         known = self.symbols.words
         return [known[i] for i in self.sentences[sentence].tolist()]
 
     def copies(self, dictionary: Mapping[bytes, bytes], escaped: bool) -> dict[bytes, bytes]:
-        """What a dictionary has for the words as they are written, to be written.
+        """Return a dictionary's translations of the words of the text, which are keys as they are written.
 
         Args:
             dictionary: source word -> target word, without escapes.
-            escaped: write escapes.
+            escaped: whether the returned translations have escapes.
         """
-        found = {word: dictionary.get(unescape(word)) for word in self.symbols.words}
-        return {word: escape(target) if escaped else target for word, target in found.items() if target is not None}
+        targets = {word: dictionary.get(unescape(word)) for word in self.symbols.words}
+        return {word: escape(target) if escaped else target for word, target in targets.items() if target is not None}
 
 
 def written_words(words: Sequence[bytes], escaped: bool) -> list[bytes]:
-    """Words without escapes as they are to be written."""
+    """Return words, given without escapes, as an output writes them."""
     return [escape(word) for word in words] if escaped else list(words)
 
 
@@ -83,16 +83,16 @@ _NONE = b"NULL"
 
 
 def read_dictionary(path: str) -> dict[bytes, bytes]:
-    """The target word of each source word, escapes undone.
+    """Read the target word of each source word, without Moses' escapes.
 
-    A line is `source ||| target`, `source target`, or `source target number` as in Moses' lex.e2f; of several targets
-    of a word the one with the highest number is taken, else the first.
+    A line is `source ||| target`, `source target`, or `source target number` as in Moses' lex.e2f.  Of several targets
+    of a word, the one with the highest number is used, or the first if no number is given.
 
     Args:
         path: the file, compressed or not.
 
     Raises:
-        DataError: the file cannot be read, holds nothing, or a line is of another form.
+        DataError: the file cannot be read, is empty, or has a line in another format.
     """
     best: dict[bytes, tuple[float, bytes]] = {}
     with Input(path) as file:
@@ -103,7 +103,7 @@ def read_dictionary(path: str) -> dict[bytes, bytes]:
         if not fields:
             continue
         try:
-            source, target, worth = fields[0], fields[1], float(fields[2]) if len(fields) > 2 else 0.0
+            source, target, weight = fields[0], fields[1], float(fields[2]) if len(fields) > 2 else 0.0
         except (IndexError, ValueError) as error:
             raise DataError(name, "expected a source word, a target word, and perhaps a number", number) from error
         if not source or not target or len(split_words(source)) > 1:
@@ -111,15 +111,15 @@ def read_dictionary(path: str) -> dict[bytes, bytes]:
         if _NONE in (source, target):
             continue
         word = unescape(source)
-        if word not in best or worth > best[word][0]:
-            best[word] = worth, unescape(target)
+        if word not in best or weight > best[word][0]:
+            best[word] = weight, unescape(target)
     if not best:
-        raise DataError(name, "there is no word in it")
+        raise DataError(name, "the dictionary has no words")
     return {word: target for word, (_, target) in best.items()}
 
 
 _BLOCK_BYTES = 1 << 22
-# Longer source phrases are not looked up; Moses' default of what is extracted.
+# Longer source phrases are not looked up; Moses' default of the length of extracted phrases.
 _LONGEST = 7
 
 
@@ -130,20 +130,20 @@ def span_words(
     vocabulary: Vocabulary,
     progress: Callable[[int, int], None] = lambda position, entries: None,
 ) -> list[Int64Array]:
-    """The words of all targets that a table has for the spans of each sentence, ascending; unknown words are left out.
+    """Return the words of all targets of a table for the spans of each sentence, ascending, without unknown words.
 
     Args:
         path: the table, or pairs `source ||| target`, compressed or not.
         sentences: N sentences, in ids of the symbols.
         symbols: source words, written as in the table.
-        vocabulary: of the target.
-        progress: called with the bytes consumed and the lines read so far.
+        vocabulary: the target vocabulary.
+        progress: called with the numbers of bytes and lines read so far.
 
     Raises:
-        DataError: the file cannot be read, a line has no `|||`, or no entry is of the text and the vocabulary.
+        DataError: the file cannot be read, a line has no `|||`, or no entry matches the text and the vocabulary.
     """
     index, _ = index_phrases(spans_of(sentences, _LONGEST))
-    found = [np.zeros(0, np.int64)]
+    parts = [np.zeros(0, np.int64)]
     lines = 0
     with Input(path) as file:
         for text in blocks(file, _BLOCK_BYTES):
@@ -151,15 +151,15 @@ def span_words(
             if len(faulty := np.flatnonzero(fields[:, 1] < 0)):
                 raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
             places = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))
-            wanted = np.flatnonzero(places >= 0)
-            starts, ends = np.ascontiguousarray(fields[wanted].T)[2:]
+            matches = np.flatnonzero(places >= 0)
+            starts, ends = np.ascontiguousarray(fields[matches].T)[2:]
             targets = tokenise(text, starts, ends, vocabulary)
-            pairs = np.repeat(places[wanted], targets.lengths) * len(vocabulary) + targets.words
-            found.append(np.unique(pairs[targets.words != UNKNOWN]))
+            pairs = np.repeat(places[matches], targets.lengths) * len(vocabulary) + targets.words
+            parts.append(np.unique(pairs[targets.words != UNKNOWN]))
             lines += len(fields)
             progress(file.position(), lines)
         name = file.name
-    known = np.unique(np.concatenate(found))
+    known = np.unique(np.concatenate(parts))
     if len(sentences.words) and not len(known):
         raise DataError(
             name, f"none of its {lines:,} entries has a source of the text and a target that the model knows"

@@ -1,7 +1,7 @@
 """Sentences with parts of speech: treebanks in CoNLL-U, and texts as `tag` writes them.
 
-CoNLL-U has ten columns between tabs, a word a line, and an empty line after each sentence.  The other form is a line of
-tags for each line of words, or `word|TAG`.
+CoNLL-U has one word per line, ten columns separated by tabs, and an empty line after each sentence.  The other format
+has a line of tags for each line of words, or `word|TAG`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _COLUMNS = 10
 
 
 def read_conllu(path: str) -> list[TaggedSentence]:
-    """The sentences of a treebank.
+    """Read the sentences of a treebank.
 
-    Empty nodes are skipped, spaces in forms become `_`, and the last sentence needs no empty line behind it.
+    Empty nodes are skipped, spaces in forms become `_`, and the last sentence needs no empty line after it.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
 
     Raises:
-        DataError: a line has not ten columns, is not UTF-8, or has a number or a part of speech that makes no sense;
-            or there is no sentence.
+        DataError: a line does not have ten columns, is not UTF-8, or has an invalid number or part of speech; or the
+            file has no sentences.
     """
-    found: list[TaggedSentence] = []
+    sentences: list[TaggedSentence] = []
     with Input(path) as file:
         sentence = _Sentence(file.name)
         for number, raw in enumerate(file.read_all().split(b"\n"), 1):
@@ -41,18 +41,18 @@ def read_conllu(path: str) -> list[TaggedSentence]:
             except UnicodeDecodeError as error:
                 raise DataError(file.name, f"not UTF-8 ({error.reason} at byte {error.start + 1})", number) from error
             if not split_words(line):
-                found.extend(sentence.finished(number))
+                sentences.extend(sentence.finished(number))
                 sentence = _Sentence(file.name)
             elif not line.startswith("#"):
                 sentence.add(line, number)
-        found.extend(sentence.finished(number))
-        if not found:
-            raise DataError(file.name, "there is no sentence in it; expected a treebank in CoNLL-U")
-    return found
+        sentences.extend(sentence.finished(number))
+        if not sentences:
+            raise DataError(file.name, "the file contains no sentences; expected a treebank in CoNLL-U")
+    return sentences
 
 
 class _Sentence:
-    """One that is being read."""
+    """A sentence that is being read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -63,10 +63,11 @@ class _Sentence:
         self._covered = 0
 
     def add(self, line: str, number: int) -> None:
-        """A line that is no comment."""
+        """Add a line that is not a comment."""
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise DataError(self._name, f"not {_COLUMNS} columns between tabs, but {len(columns)}", number)
+            message = f"expected {_COLUMNS} columns separated by tabs, found {len(columns)}"
+            raise DataError(self._name, message, number)
         place, form, tag = columns[0], "_".join(split_words(columns[1])) or "_", columns[3]
         following = len(self._words) + 1
         if re.fullmatch(r"[0-9]+\.[0-9]+", place):
@@ -74,7 +75,7 @@ class _Sentence:
         if span := re.fullmatch(r"([0-9]+)-([0-9]+)", place):
             first, last = int(span[1]), int(span[2])
             if first != following or last < first or first <= self._covered:
-                raise DataError(self._name, f"words {place}, expected some that begin with {following}", number)
+                raise DataError(self._name, f"words {place}, expected words from {following} on", number)
             self._tokens.append((form, last - first + 1))
             self._covered = last
             return
@@ -88,9 +89,9 @@ class _Sentence:
             self._tokens.append((form, 1))
 
     def finished(self, number: int) -> list[TaggedSentence]:
-        """It, unless it has no word."""
+        """Return the sentence as a list, empty if it has no words."""
         if self._covered > len(self._words):
-            message = f"the sentence ends after {len(self._words)} words, but a token is of {self._covered}"
+            message = f"the sentence ends after {len(self._words)} words, but a token ends at word {self._covered}"
             raise DataError(self._name, message, number)
         if not self._words:
             return []
@@ -98,15 +99,17 @@ class _Sentence:
 
 
 def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[bytes], list[list[int]]]:
-    """Sentences, words between spaces, and their parts of speech in numbers; both of a word that stands for two.
+    """Read sentences, words separated by spaces, and the numbers of their parts of speech.
+
+    A word that stands for two syntactic words has the numbers of both parts of speech.
 
     Args:
-        tagged: tags alone, or words with their tags, compressed or not; `-` for standard input.
-        sentences: the words, where there are tags alone.
+        tagged: the file of tags, or of words with their tags, compressed or not; `-` for standard input.
+        sentences: the file of words, if `tagged` only has tags.
 
     Raises:
-        DataError: a file cannot be read, a line has no word, a word no tag or an unknown one; or the lines or words of
-            one file are not as many as those of the other.
+        DataError: a file cannot be read, a line has no words, a word has no tag or an unknown one, or the files have
+            different numbers of lines or words.
     """
     name = display_name(tagged)
     lines = read_text_lines(tagged)
@@ -123,19 +126,19 @@ def read_tagged_text(tagged: str, sentences: str | None = None) -> tuple[list[by
             if len(words) != len(tags):
                 raise DataError(name, f"{len(tags)} tags for {len(words)} words", number)
             rows.append((words, tags))
-    found = [" ".join(words).encode("utf-8", "surrogateescape") for words, _ in rows]
-    return found, [list(_numbers(name, tags, number)) for number, (_, tags) in enumerate(rows, 1)]
+    encoded = [" ".join(words).encode("utf-8", "surrogateescape") for words, _ in rows]
+    return encoded, [list(_numbers(name, tags, number)) for number, (_, tags) in enumerate(rows, 1)]
 
 
 def _factored(name: str, line: str, number: int) -> tuple[list[str], list[str]]:
-    """Words and tags of a line `word|TAG`."""
+    """Return the words and tags of a line of `word|TAG`."""
     parts = [token.rsplit("|", 1) for token in split_words(line)]
     if not parts:
         raise DataError(name, "the line is empty; leave out lines without a word", number)
     for part in parts:
         if len(part) < 2 or not part[0]:
-            found = f"{'|'.join(part)!r} is no word with its tag, expected word|TAG"
-            raise DataError(name, found, number, remedy="name the words")
+            message = f"expected word|TAG, found {'|'.join(part)!r}"
+            raise DataError(name, message, number, remedy="name the words")
     return [word for word, _ in parts], [tag for _, tag in parts]
 
 

@@ -82,7 +82,7 @@ def tag_text(
                 report.joined += joined
                 progress(source.position(), report.sentences)
         if not report.sentences and not allow_empty:
-            raise DataError(source.name, "there is no text in it", remedy="allow an empty input")
+            raise DataError(source.name, "the file contains no text", remedy="allow an empty input")
     return report
 
 

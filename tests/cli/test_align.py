@@ -122,15 +122,15 @@ def test_priors_that_are_used_are_counted(files, tmp_path):
 @pytest.mark.parametrize(
     ("priors", "options", "message"),
     [
-        (b"", (), "there is no prior in it"),
-        (b"LEX\tfoo\tbar\t3\nHMMF\t1\t4\n", (), "none of its 1 word pairs and fertilities is of words of"),
+        (b"", (), "the file has no priors"),
+        (b"LEX\tfoo\tbar\t3\nHMMF\t1\t4\n", (), "none of its 1 word pairs and fertilities matches words of"),
         (
             b"HMMF\t1\t3\nFERF\tdas\t1\t2\n",
             ("--aligner-model", 1),
-            "none of its 1 word pairs and fertilities is of words of",
+            "none of its 1 word pairs and fertilities matches words of",
         ),
         (b"HMMF\t1\t3\n", ("--aligner-model", 1), "the model uses none of its 1 priors, which are jumps"),
-        (b"LEX\thouse\thaus\t3\nLEX\tthe\tdas\t9\nLEX\tdas\tthe\t1\n", (), "2 of its word pairs are of words of"),
+        (b"LEX\thouse\thaus\t3\nLEX\tthe\tdas\t9\nLEX\tdas\tthe\t1\n", (), "2 of its word pairs match"),
     ],
 )
 def test_priors_that_do_not_fit(files, tmp_path, priors, options, message):

@@ -98,7 +98,7 @@ def test_words_that_sacrebleu_splits(autoencoder, tmp_path):
     [
         (b"a cat\n\na dog\n", "text:2: the line is empty; leave out lines without a word"),
         (b"a cat\n" + b"a " * 512 + b"\n", "text:2: the line has 512 words; an autoencoder encodes at most 511"),
-        (b"", "text: there is no text in it"),
+        (b"", "text: the file contains no text"),
     ],
 )
 def test_lines_that_cannot_be_encoded(autoencoder, tmp_path, data, message):

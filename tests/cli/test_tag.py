@@ -61,7 +61,7 @@ def test_wrong_uses(tagger, tmp_path):
     assert (done.code, "unknown language 'xx'; the tagger knows en, de" in done.err) == (2, True)
     done = run_inside("tag", write(tmp_path / "e", b""), "-m", tagger, "--language", "de", "-o", tmp_path / "o", "-q")
     assert done.code == 1
-    assert "there is no text in it; --allow-empty continues anyway" in done.message
+    assert "the file contains no text; --allow-empty continues anyway" in done.message
     assert not (tmp_path / "o").exists()
     done = run_inside("tag", text, "-m", tmp_path / "none", "--language", "de", "-q")
     assert done.code == 1

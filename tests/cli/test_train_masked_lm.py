@@ -97,7 +97,7 @@ def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s, t: (write(s, b""), t), "train.de: there is no text in it"),
+        (lambda s, t: (write(s, b""), t), "train.de: the file contains no text"),
         (lambda s, t: (s, write(t, t.read_bytes() + b"one more\n")), "train.de:101: the file ends after 100 lines"),
         (lambda s, t: (s, write(t, b"\n" + t.read_bytes())), "train.en:1: the line is empty"),
         (lambda s, t: (s, write(t, b"\xff\n" + t.read_bytes())), "train.en:1: not UTF-8"),

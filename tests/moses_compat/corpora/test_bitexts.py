@@ -265,7 +265,7 @@ def test_both_sides_without_their_escapes(tmp_path):
     [
         (b"a\n", "t:2: the file ends after 1 lines, but"),
         (b"a\n\n", "t:2: the line is empty; leave out lines without a word"),
-        (b"", "t: there is no text in it"),
+        (b"", "t: the file contains no text"),
     ],
 )
 def test_sides_that_are_no_bitext(tmp_path, target, message):

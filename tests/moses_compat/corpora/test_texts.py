@@ -102,7 +102,7 @@ def test_the_line_is_counted_over_pieces(tmp_path, monkeypatch):
 
 
 def test_an_empty_file_is_refused(tmp_path):
-    with pytest.raises(DataError, match="there is no text in it"):
+    with pytest.raises(DataError, match="the file contains no text"):
         read_texts(str(write(tmp_path / "text", b"")))
 
 
@@ -131,7 +131,7 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
     assert surface_words(plain) is plain
     assert heard == []
     assert surface_words(b"das|ART haus|N\tist||V x|\n|y".replace(b"|y", b"y|1|2|3"), "f") == b"das haus\tist x\ny"
-    assert heard == ["f: 5 words have factors, as in word|TAG; as by Moses, only the first of each is read"]
+    assert heard == ["f: 5 words have factors, as in word|TAG; as in Moses, only the first of each is read"]
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
         (b"a\n <SEG id=1> b </seg>\n", "f:2: <SEG is markup to Moses"),
         (b"a\n" + b"a " * 10_001 + b"\n", "f:2: the sentence has 10,001 words; at most 10,000 are translated"),
         (b'a <dlt type="x"/> b\n', "f:1: <dlt is markup to Moses"),
-        (b"a\n*EPS* b\n", r"f:2: \*EPS\* is no word to Moses"),
+        (b"a\n*EPS* b\n", r"f:2: Moses does not read \*EPS\* as a word"),
         (
             b"a [ x ] [y\nb [x]\n",
-            r"f:2: the word \[x\] stands in brackets, and Moses stops at it; write the brackets as &",
+            r"f:2: the word \[x\] is in brackets, and Moses stops at it; write the brackets as &",
         ),
-        (b"[]\n", r"f:1: the word \[\] stands in brackets"),
+        (b"[]\n", r"f:1: the word \[\] is in brackets"),
         (b"a|b|c|d|e\n", r"f:1: the word a\|b\|c\|d\|e has more than 4 factors; Moses stops at it"),
     ],
 )
@@ -206,7 +206,7 @@ def test_escapes_are_undone_and_spaces_are_one(tmp_path):
         (b"a\n\nb\n", ":2: the line is empty"),
         (b"a\n \t \n", ":2: the line is empty"),
         (b"a\nb \xff\n", r":2: not UTF-8 \(invalid start byte at byte 3\)"),
-        (b"", ": there is no text in it"),
+        (b"", ": the file contains no text"),
     ],
 )
 def test_lines_that_cannot_be_read(tmp_path, text, message):
@@ -219,7 +219,7 @@ def test_empty_lines_are_left_out_where_nothing_stands_beside_them(tmp_path):
     path = str(write(tmp_path / "t", b"\na\n\n\nb\n"))
     assert read_line_texts(path, whole=False) == ["a", "b"]
     write(tmp_path / "t", b"\n\n")
-    with pytest.raises(DataError, match="there is no text in it"):
+    with pytest.raises(DataError, match="the file contains no text"):
         read_line_texts(path, whole=False)
 
 

@@ -80,7 +80,7 @@ def test_damaged_counts_are_named_and_missing_ones_reported(tmp_path):
     tallies = []
     assert [count for *_, count in shown(read(tmp_path, table, counted=tallies.append))] == [4, 1, 1]
     assert tallies == [CountTally(3, 2, 1)]
-    with pytest.raises(DataError, match="pairs:2: the pair has no count, but a count of at least 2 is asked for"):
+    with pytest.raises(DataError, match="pairs:2: the pair has no count, but a count of at least 2 is required"):
         read(tmp_path, table, min_count=2)
 
 

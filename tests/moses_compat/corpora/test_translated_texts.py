@@ -54,7 +54,7 @@ def test_every_form_gives_the_best_target_without_escapes(tmp_path, data):
         (b"haus house much\n", "d:1: expected a source word, a target word"),
         (b"das haus ||| house\n", "d:1: expected one source word"),
         (b"haus |||\n", "d:1: expected one source word"),
-        (b"\n", "d: there is no word in it"),
+        (b"\n", "d: the dictionary has no words"),
     ],
 )
 def test_other_files(tmp_path, data, message):

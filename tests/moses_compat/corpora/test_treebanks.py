@@ -47,13 +47,17 @@ def test_carriage_returns_and_compressed_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "not 10 columns between tabs, but 4"),
-        ("just text\n", 1, "not 10 columns between tabs, but 1"),
+        (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "expected 10 columns separated by tabs, found 4"),
+        ("just text\n", 1, "expected 10 columns separated by tabs, found 1"),
         (row(1, "a", "_"), 1, "unknown part of speech '_', expected one of ADJ, "),
         (row(1, "a", "X") + row(2, "b", "NN"), 2, "unknown part of speech 'NN'"),
         (row(1, "a", "X") + row(3, "b", "X"), 2, "the number of the word is '3', expected 2"),
-        (row("2-3", "a", "_"), 1, "words 2-3, expected some that begin with 1"),
-        (row("1-2", "a", "_") + row(1, "a", "X") + "\n", 3, "the sentence ends after 1 words, but a token is of 2"),
+        (row("2-3", "a", "_"), 1, "words 2-3, expected words from 1 on"),
+        (
+            row("1-2", "a", "_") + row(1, "a", "X") + "\n",
+            3,
+            "the sentence ends after 1 words, but a token ends at word 2",
+        ),
         (row("1-3", "a", "_") + row(1, "a", "X") + row("2-3", "b", "_"), 3, "words 2-3, expected"),
         (b"1\t\xff\t_\tX" + REST.encode(), 1, "not UTF-8"),
     ],
@@ -67,7 +71,7 @@ def test_what_makes_no_sense_is_refused_with_its_line(tmp_path, text, line, mess
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n"])
 def test_a_file_without_a_sentence_is_refused(tmp_path, text):
-    with pytest.raises(DataError, match="there is no sentence in it"):
+    with pytest.raises(DataError, match="the file contains no sentences"):
         read(tmp_path, text)
 
 
@@ -107,8 +111,8 @@ def test_tags_beside_words(tmp_path):
 @pytest.mark.parametrize(
     ("tagged", "words", "said"),
     [
-        (b"a|DET\nb\n", None, r"f:2: 'b' is no word with its tag, expected word\|TAG"),
-        (b"|DET\n", None, "f:1: '|DET' is no word with its tag"),
+        (b"a|DET\nb\n", None, r"f:2: expected word\|TAG, found 'b'"),
+        (b"|DET\n", None, r"f:1: expected word\|TAG, found '\|DET'"),
         (b"a|DET\n\n", None, "f:2: the line is empty"),
         (b"a|FOO\n", None, "f:1: unknown part of speech 'FOO'"),
         (b"DET+_\n", b"a\n", r"f:1: unknown part of speech 'DET\+_'"),

@@ -111,7 +111,7 @@ def test_an_empty_line_is_an_error_with_its_number_and_nothing_is_left(model, tm
 
 
 def test_an_empty_text(model, tmp_path):
-    with pytest.raises(DataError, match="there is no text in it"):
+    with pytest.raises(DataError, match="the file contains no text"):
         tagged(model, tmp_path, b"")
     assert not (tmp_path / "out").exists()
     assert tagged(model, tmp_path, b"", allow_empty=True)[0] == b""
