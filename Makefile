@@ -22,7 +22,9 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+# Libraries of kernels that are current are not compiled again.
 unit: $(VENV)/installed-dev
+	$(BIN)/phrasetool compile --quiet
 	MOSES_BIN="$(abspath $(MOSES_BIN))" $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What is generated in the documents: the command reference, tables and numbers of results.
@@ -43,17 +45,19 @@ wheel: $(VENV)/installed-dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# What the demo needs, which is a part of all that can be installed.  Kernels are compiled with the base alone, while
-# the rest is installed; Python compiles bytecode when it is first needed.
+# Kernels are compiled with the base alone, while the rest is installed: what the demo needs, which is a part, or all.
+# Python compiles bytecode when it is first needed.
 INSTALL := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable
-$(VENV)/compiled: pyproject.toml constraints.txt phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt \
-		| $(VENV)/bin/python
+INSTALL_AND_COMPILE = $(BIN)/phrasetool compile & compiler=$$!; $(INSTALL) '.[$(1)]' && wait $$compiler
+SIGNATURES := phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt
+$(VENV)/compiled: pyproject.toml constraints.txt $(SIGNATURES) | $(VENV)/bin/python
 	$(INSTALL) .
-	$(BIN)/phrasetool compile & compiler=$$!; $(INSTALL) '.[demo]' && wait $$compiler
+	$(call INSTALL_AND_COMPILE,demo)
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) .
+	$(call INSTALL_AND_COMPILE,dev)
 	touch $@
 
 clean:

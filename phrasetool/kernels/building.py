@@ -117,9 +117,40 @@ def _build_somewhere(package: str, ticks: Any) -> Built:
     if shutil.which(_c_compiler()) is None:
         return Built(fill_cache(source, tick), "numba's cache (no C compiler)")
     for target in found:
+        if kernels := _current_kernels(source, target, this_processor()):
+            for _ in range(kernels):
+                tick()
+            return Built(kernels, str(target / EXTENSION))
+    for target in found:
         with contextlib.suppress(PermissionError):
             return Built(build(source, target, this_processor(), tick), str(target / EXTENSION))
     raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, found))}")
+
+
+def _current_kernels(package: Path, target: Path, processor: Processor) -> int:
+    """Number of kernels of the library in a folder; 0 if there is none or it would be compiled differently now."""
+    try:
+        manifest = json.loads((target / MANIFEST).read_bytes())
+        if not (target / EXTENSION).is_file() or manifest["compiled_for"] != _circumstances(package, processor):
+            return 0
+        # Importing the modules of the kernels is what takes time, so it comes last.
+        listed = usable_signatures(package)
+        if manifest["sources"] != {name: _source_checksum(name) for name in manifest["sources"]}:
+            return 0
+        compiled = sum(map(len, manifest["kernels"].values()))
+        return compiled if compiled == len(listed) else 0
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _circumstances(package: Path, processor: Processor) -> list[Any]:
+    """Values other than the sources that machine code depends on."""
+    numba = importlib.import_module("numba")
+    return [processor.name, list(processor.features), numba.__version__, checksum(package / SIGNATURES)]
+
+
+def _source_checksum(module: str) -> int | None:
+    return checksum(str(importlib.import_module(module).__file__))
 
 
 def _c_compiler() -> str:
@@ -173,8 +204,11 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
         kernels.setdefault(name, []).append((f"kernel_{number}", codes))
     with _compiled_as_declared(options, tick), compiling_for(processor):
         compiler.compile()
-    sources = {name: checksum(str(sys.modules[name].__file__)) for name in _modules_of_kernels()}
-    manifest = {"features": processor.features, "sources": sources, "kernels": kernels}
+    sources = {name: _source_checksum(name) for name in _modules_of_kernels()}
+    manifest = {
+        "features": processor.features, "sources": sources, "kernels": kernels,
+        "compiled_for": _circumstances(package, processor),
+    }  # fmt: skip
     (target / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return len(listed)
 

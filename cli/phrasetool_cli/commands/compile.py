@@ -22,6 +22,7 @@ def command(json_file: str | None, quiet: bool) -> None:
     Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
     compiler a library is made that every command loads in milliseconds, beside the installed package or, where that
     cannot be written, in the user's cache folder.  Without one numba keeps what it compiles.
+    A library that is current is left alone.
     """
     from phrasetool.kernels.building import build_all, count_kernels
 

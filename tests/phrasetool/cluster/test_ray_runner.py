@@ -50,7 +50,7 @@ class Counted:
 
 
 # The last one is more than the cluster has processors for.
-@pytest.mark.parametrize("processes", [1, 4, 7])
+@pytest.mark.parametrize("processes", [1, 7])
 def test_results_come_in_order(runner, processes):
     work, blocks = Counted(), [{"number": i} for i in range(200)]
     found = list(runner(iter(blocks), work, processes))

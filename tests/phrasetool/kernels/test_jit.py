@@ -258,3 +258,12 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
     for name in names:
         assert built[name].place == str(tmp_path / name / jit.EXTENSION)
         assert (tmp_path / name / jit.MANIFEST).exists()
+    # A library that is current is left alone; a list that has changed is compiled.
+    times = [(tmp_path / name / jit.EXTENSION).stat().st_mtime_ns for name in names]
+    changed = tmp_path / names[0] / building.SIGNATURES
+    changed.write_text(changed.read_text() + f"{MODULE}:count_nan float64:1Cw int64\n")
+    again = building.build_all(names, lambda: ticks.append(1))
+    assert [again[name].kernels for name in names] == [2, 2]
+    assert len(ticks) == 3 + 4
+    after = [(tmp_path / name / jit.EXTENSION).stat().st_mtime_ns for name in names]
+    assert [old == new for old, new in zip(times, after, strict=True)] == [False, True]
