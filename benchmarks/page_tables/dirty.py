@@ -48,7 +48,7 @@ def filters() -> str:
             shares = ("precision", "recall", "kept of misaligned", "kept of contained")
             cells = [f"{100 * figures[name]:.1f}" if name in figures else "" for name in shares]
             rows.append([f"{study.facts['name']}, {kind}", *cells])
-    head = "bitext | clean of what stays, % | clean that stay, % | misaligned that stay, % | cut or joined that stay, %"
+    head = "bitext | clean among kept, % | clean kept, % | misaligned kept, % | cut or joined kept, %"
     return markdown(head, rows)
 
 

@@ -20,7 +20,7 @@ def kills() -> str:
         outputs = [_sum(counts, f"outputs {state}") for state in ("old", "absent", "new", "torn")]
         reruns = _sum(counts, "reruns", "reruns with --resume")
         rows.append([f"`{name}`", *(f"{count:,}" for count in (counts.get("killed", 0), *outputs, reruns))])
-    head = "command | killed in mid-run | outputs as before | not there | whole | anything else | reruns, same bytes"
+    head = "command | killed in mid-run | outputs unchanged | absent | complete | anything else | identical reruns"
     return markdown(head, rows)
 
 
@@ -29,9 +29,9 @@ def hostile() -> str:
     rows = []
     for name, run in find("faults/hostile/commands").items():
         what, _, command = name.partition(": ")
-        rows.append([what, f"`{command.split()[0]}`", "a result" if run["code"] == 0 else "refused in a line",
+        rows.append([what, f"`{command.split()[0]}`", "completed" if run["code"] == 0 else "rejected",
                      f"{run['peak_mb']:,} MB", f"{run['seconds']:.0f} s"])  # fmt: skip
-    return markdown("input | command | end | peak memory | time", rows, right=3)
+    return markdown("input | command | outcome | peak memory | time", rows, right=3)
 
 
 def _left(found: dict[str, Any]) -> int:
@@ -53,7 +53,7 @@ def _row(name: str, found: dict[str, Any]) -> list[str]:
 def fuzzing() -> str:
     """Each parser: inputs, those refused, and faults."""
     rows = [_row(name, found) for name, found in sorted(find("faults/fuzz/plain/targets").items())]
-    return markdown("what was read | inputs | refused | inputs a second | faults found | left", rows)
+    return markdown("parser | inputs | rejected | inputs per second | bugs found | unfixed", rows)
 
 
 _FOUND = ROOT / "tests" / "fuzz" / "found"

@@ -33,13 +33,13 @@ def _ladders(place: str) -> str:
                 found["name"], step, f"{row['entries']:,}", f"{row['bleu']:.2f}", _cell(row, "gain"),
                 _cell(row, "total"),
             ])  # fmt: skip
-    return markdown("pair | step | entries | BLEU | over the step below | over the table as it is", rows, right=2)
+    return markdown("pair | step | entries | BLEU | gain over previous step | gain over `table`", rows, right=2)
 
 
 def means() -> str:
     """Mean gain over the pairs."""
     found = find("ladders/mean")
-    return markdown("step | pairs | mean gain over the table as it is", [
+    return markdown("step | pairs | mean gain over `table`", [
         [step, str(of["pairs"]), f"{of['total']:+.2f}"] for step, of in found.items()
     ])  # fmt: skip
 

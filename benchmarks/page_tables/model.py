@@ -24,7 +24,7 @@ def losses() -> str:
             speed = f"{there['pairs_per_second']:,}" if "pairs_per_second" in there else ""
             cells += [f"{there['accuracy_at_1']:.3f} ± {there['deviation']:.3f}", speed]
         rows.append(cells)
-    head = "loss | " + " | ".join(f"{title} | pairs a second" for title in LOSS_PAIRS.values())
+    head = "loss | " + " | ".join(f"{title} | pairs per second" for title in LOSS_PAIRS.values())
     return markdown(head, rows)
 
 
@@ -51,7 +51,7 @@ def encoder_accuracy() -> str:
             speed = f"{there['pairs_per_second']:,}" if "pairs_per_second" in there else ""
             seconds = f"{there['annotate']['seconds']['median']:.1f} s" if "annotate" in there else ""
             rows.append([title, str(n), accuracy, speed, seconds])
-    return markdown("encoder | n | accuracy@1 | training, pairs a second | `annotate`", rows)
+    return markdown("encoder | n | accuracy@1 | training, pairs per second | `annotate`", rows)
 
 
 def held_out() -> str:
@@ -101,7 +101,7 @@ def autoencoders() -> str:
             title, f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
             f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %", f"{there['words_per_second']:,}",
         ])  # fmt: skip
-    head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | word for word | words a second in training"
+    head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | exact match | words per second in training"
     return markdown(head, rows)
 
 
@@ -125,9 +125,8 @@ def tagger() -> str:
     """Accuracy of the tagger by language."""
     rows = []
     for language, found in find("tagger/languages").items():
-        bar = " / ".join(f"{value:.1f}" for value in found["bar"].values()) if "bar" in found else ""
-        rows.append([language, f"{found['words']:,}", f"{found['cased']:.1f}", f"{found['lower']:.1f}", bar])
-    return markdown("language | words | accuracy, % | without capitals | hoped for, at most 0.3 below", rows)
+        rows.append([language, f"{found['words']:,}", f"{found['cased']:.1f}", f"{found['lower']:.1f}"])
+    return markdown("language | words | accuracy, % | accuracy in lower case, %", rows)
 
 
 def _above(name: str, path: str = "reconstruction", better: str = "mean-max") -> str:

@@ -19,6 +19,11 @@ _BY = {"": "", OTHER_COUNTS: " of `--counts min`", LEGS: ", of the halves", DEFA
 _WITHOUT = tuple((method, "") for method in WITHOUT)
 _WITH = tuple((method, by) for by in (LEGS, DEFAULT_LOSS) for method in WITH)
 _SIMILARITIES = {LEGS: "of the halves", DEFAULT_LOSS: "of the pairs", BRAE: "of the pairs, BRAE's loss"}
+# Scores of a table in addition to its four.
+_SCORES = {
+    "plain": "plain", "control": "path columns", "control+legs": "path columns, similarities of the halves",
+    "control+model": "path columns, similarities of the new pairs",
+}  # fmt: skip
 # Where the table got more entries, where a translator chose, and a table of what that was trained on.
 _WORDS, _RERANKED, _TRANSLATED = "+words", "+rerank", "translated"
 
@@ -38,8 +43,8 @@ def systems() -> str:
         for name in sorted(names, key=lambda name: name != "plain"):
             figures = found[name]
             gains = [difference(figures[to]) if to in figures else "" for to in ("to plain", "to control")]
-            rows.append([pair, name, str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *gains])
-    return markdown("pair | scores | tuning seeds | BLEU | difference to plain | to control", rows, right=2)
+            rows.append([pair, _SCORES[name], str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *gains])
+    return markdown("pair | scores | tuning seeds | BLEU | difference to plain | to path columns", rows, right=2)
 
 
 def everything() -> str:
@@ -50,7 +55,7 @@ def everything() -> str:
         names.sort(key=lambda name: (_RERANKED in name, _WORDS in name, not name.startswith("plain"), name))
         for name in ("plain", *names, *([_TRANSLATED] if _TRANSLATED in found else [])):
             figures = found[name]
-            shown = name.replace(_WORDS, " + words").replace(_RERANKED, " + rerank")
+            shown = name.replace("control", "path columns").replace(_WORDS, " + words").replace(_RERANKED, " + rerank")
             gain = difference(figures["to plain"]) if "to plain" in figures else ""
             rows.append([pair, shown, str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", gain])
     return markdown("pair | system | tuning seeds | BLEU | difference to plain", rows, right=2)
@@ -161,7 +166,7 @@ def together() -> str:
             gains = [difference(figures[to]) for to in ("to direct", "to plain")]
             rows.append([pair, f"{size:,}", str(len(figures["BLEU"])), f"{np.mean(figures['BLEU']):.2f}", *gains])
     return markdown(
-        "pair | sentence pairs | tuning seeds | BLEU of both tables | to the direct one | to the one through English",
+        "pair | sentence pairs | tuning seeds | BLEU of both tables | to the direct table | to the pivot table",
         rows, right=2,
     )  # fmt: skip
 
@@ -173,7 +178,7 @@ def direct() -> str:
         for size in _sizes(found, "direct-"):
             figures = found[f"direct-{size}"]
             rows.append([pair, f"{size:,}", f"{np.mean(figures['BLEU']):.2f}", difference(figures["to plain"])])
-    return markdown("pair | sentence pairs | BLEU | difference to the table through English", rows)
+    return markdown("pair | sentence pairs | BLEU | difference to the pivot table", rows)
 
 
 TABLES = {

@@ -50,7 +50,7 @@ def classifiers(corpus: str) -> str:
         random = [_told(_means(runs, "random", threshold)) for threshold in ("at 0.5", "best")]
         contained = [f"{_means(runs, kind, 'best')[-1]:.1f}" for kind in _SETS[1:]]
         rows.append([name, f"{len(runs)}", *random, *contained, f"{seconds:.0f}", _told(_PAPER.get(name, ()))])
-    head = "system | seeds | random, at 0.5 | random, best threshold | containment | of another kind | CPU seconds"
+    head = "system | seeds | random, at 0.5 | random, best threshold | containment | unseen containment | CPU seconds"
     return markdown(f"{head} | the paper", rows)
 
 
@@ -72,8 +72,8 @@ def length(corpus: str) -> str:
             continue
         seeds = min(len(runs[without]), len(runs[with_]))
         cells = [_difference(runs[without][:seeds], runs[with_][:seeds], kind) for kind in _SETS]
-        rows.append([f"{with_} less {without}", f"{seeds}", *cells])
-    return markdown("systems | seeds | random | containment | containment of another kind", rows)
+        rows.append([f"{with_} minus {without}", f"{seeds}", *cells])
+    return markdown("systems | seeds | random | containment | unseen containment", rows)
 
 
 def _difference(first: list[Any], second: list[Any], kind: str) -> str:

@@ -9,24 +9,22 @@ def _median(path: str, digits: int = 1) -> str:
     return f"{find(path + '/median'):.{digits}f}"
 
 
-def _row(what: str, path: str, ratio: str = "", goal: str = "", memory: str = "") -> list[str]:
-    """Seconds, the ratio to recompression and what it was hoped to be, and the peak of memory."""
-    bar = f"{find(goal):g}" if goal else ""
+def _row(command: str, path: str, ratio: str = "", memory: str = "") -> list[str]:
+    """Seconds, the ratio to recompression, and peak memory."""
     share = f"{find(ratio + '/median'):.2f}" if ratio else ""
-    return [what, f"{_median(path)} s", share, bar, f"{find(memory)} MB" if memory else ""]
+    return [command, f"{_median(path)} s", share, f"{find(memory)} MB" if memory else ""]
 
 
 def commands() -> str:
     """Wall seconds of commands on the reference table."""
     speed, ratio = "table_speed/seconds", "table_speed/ratio to zcat | gzip -6"
-    bars, smoothed, step = "table_speed/bars", "smoothed_columns", "reordering_in_step/seconds"
+    smoothed, step = "smoothed_columns", "reordering_in_step/seconds"
     rows = [
-        _row("recompressing, with gzip alone", f"{speed}/zcat | gzip -6"),
-        _row("`annotate`: read, encode every phrase, score, write", f"{speed}/annotate", f"{ratio}/annotate",
-             f"{bars}/annotate"),
-        _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune", f"{bars}/prune"),
-        _row("`prune --threshold --similarities`: similarities kept by an earlier run", f"{speed}/prune --scores",
-             f"{ratio}/prune --scores", f"{bars}/prune --scores"),
+        _row("recompression with gzip alone", f"{speed}/zcat | gzip -6"),
+        _row("`annotate`: read, encode all phrases, score, write", f"{speed}/annotate", f"{ratio}/annotate"),
+        _row("`prune --threshold`", f"{speed}/prune", f"{ratio}/prune"),
+        _row("`prune --threshold --similarities`: similarities of an earlier run", f"{speed}/prune --scores",
+             f"{ratio}/prune --scores"),
         _row("`prune` with its reordering table", f"{step}/prune both"),
         _row("`prune --similarities` with its reordering table", f"{step}/prune both --scores"),
         _row("`annotate --smoothing kneser-ney`", f"{smoothed}/kneser-ney/seconds",
@@ -41,11 +39,11 @@ def commands() -> str:
         _row("`convert` back to text", "interchange/seconds/convert to text",
              memory="interchange/peak memory, MB/convert to text"),
     ]  # fmt: skip
-    return markdown("command | time | ratio to recompressing | goal | peak memory", rows)
+    return markdown("command | time | ratio to recompressing | peak memory", rows)
 
 
 def methods() -> str:
-    """Pruning by whole-table methods, with similarities kept by an earlier run."""
+    """Pruning by whole-table methods, with similarities of an earlier run."""
     rows = [
         [f"`{name}`", f"{_median(f'method_speed/seconds/{name}')} s", f"{memory} MB"]
         for name, memory in find("method_speed/peak memory MB").items()
@@ -62,7 +60,7 @@ def startup() -> str:
         ]
         for label, run in find("startup/commands, s").items()
     ]
-    return markdown("command | first run | later | CPU | first, by numba | CPU, by numba", rows)
+    return markdown("command | first run | later runs | CPU | first run, not precompiled | CPU, not precompiled", rows)
 
 
 def memory() -> str:
@@ -72,7 +70,7 @@ def memory() -> str:
         small, large = find(f"memory/{name}/peak_mb")
         rows.append([f"`{name}`", f"{small} MB", f"{large} MB", f"{find(f'memory/{name}/seconds/1'):.0f} s"])
     entries, copies = find("extraction/phrase-table/entries") / 1e6, find("memory/copies")
-    return markdown(f"command | {entries:.1f} million entries | {copies} times as many | time of that", rows)
+    return markdown(f"command | {entries:.1f} million entries | {copies} times as many | time for these", rows)
 
 
 def large_methods() -> str:
@@ -115,7 +113,7 @@ def engine() -> str:
         ["forced decoding of the training set", f"{forced['outcomes']['reached']:,} of {forced['sentences']:,} "
          f"sentences reached; Moses: {forced['reached by Moses']:,}"],
     ]  # fmt: skip
-    return markdown("step | against Moses", rows, right=2)
+    return markdown("step | compared with Moses", rows, right=2)
 
 
 def decoders() -> str:
@@ -127,14 +125,13 @@ def decoders() -> str:
     rows = []
     for search, title in titles.items():
         spent, ratios = found[search]["CPU ms a sentence"], found[search]["ratio to"]
-        rows.append([f"{title}: CPU a sentence", *(f"{spent[p]['median']:.1f} ms" for p in _DECODERS),
-                     *(f"{ratios[p]['median']:.2f}" for p in _DECODERS[:2]), f"{found['bars'][search]:g}"])  # fmt: skip
+        rows.append([f"{title}: CPU per sentence", *(f"{spent[p]['median']:.1f} ms" for p in _DECODERS),
+                     *(f"{ratios[p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
     for clock, title in (("wall", "one sentence from a cold start"), ("cpu", "the same, CPU")):
         one = found[f"one sentence, {clock} s"]
         rows.append([title, *(f"{one[p]['median']:.1f} s" for p in _DECODERS),
-                     *(f"{one['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2]),
-                     f"{found['bars']['start']:g}" if clock == "wall" else ""])  # fmt: skip
-    return markdown("what | `moses` | `moses2` | `phrasetool` | to `moses` | to `moses2` | goal", rows)
+                     *(f"{one['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
+    return markdown("measurement | `moses` | `moses2` | `phrasetool` | ratio to `moses` | ratio to `moses2`", rows)
 
 
 _DECODERS = ("moses", "moses2", "phrasetool")
@@ -149,7 +146,9 @@ def decoder_scores() -> str:
             shares = (f"{100 * found[how]:.1f} %" for how in ("better", "equal", "worse"))
             rows.append([f"{title}, `{program}`", f"{found['mean of ours']:.3f}", f"{found['mean of theirs']:.3f}",
                          *shares])  # fmt: skip
-    return markdown("against | mean of ours | mean of theirs | ours better | equal | ours worse", rows)
+    return markdown(
+        "search and program | mean, `phrasetool` | mean, Moses | `phrasetool` better | equal | `phrasetool` worse", rows
+    )
 
 
 def engine_bleu() -> str:
@@ -159,14 +158,16 @@ def engine_bleu() -> str:
         there = find(f"decoder/{name}")
         rows.append([name.replace("_", "\\_"), *(f"{value:.2f}" for value in (
             there["moses"], there["stack"], there["cube"], own["phrasetool"]))])  # fmt: skip
-    return markdown("test set | Moses | Moses' model, stacks | Moses' model, cube pruning | everything our own", rows)
+    return markdown(
+        "test set | Moses | Moses' model, stacks | Moses' model, cube pruning | all steps by `phrasetool`", rows
+    )
 
 
 def engine_speed() -> str:
     """Time of each step of the whole way from a bitext to translations."""
     seconds = find("whole_engine/seconds")
     rows = [[f"`{name}`", f"{value:.0f} s"] for name, value in seconds.items()]
-    rows.append(["all of it", f"{find('whole_engine/minutes'):.1f} min"])
+    rows.append(["total", f"{find('whole_engine/minutes'):.1f} min"])
     return markdown("step | time", rows)
 
 
@@ -186,9 +187,7 @@ def training() -> str:
         [f"`{loss}`", f"{found['pairs_per_second']:,}", f"{found['minutes_for_25_iterations_of_the_papers_pairs']} min"]
         for loss, found in ((name, find(f"training_speed/{name}")) for name in ("in-batch", "max-margin"))
     ]
-    goal = find("training_speed/bars")
-    rows.append(["goal, `in-batch`", f"{goal['pairs_per_second']:,}", f"{goal['minutes']} min"])
-    return markdown("loss | pairs a second | 25 iterations of 1.12 million pairs", rows)
+    return markdown("loss | pairs per second | 25 iterations of 1.12 million pairs", rows)
 
 
 def devices() -> str:

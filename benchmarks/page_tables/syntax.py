@@ -99,7 +99,7 @@ def pruning() -> str:
         for name in next(iter(sizes.values())):
             method = name.partition(" - ")[0]
             bleu = " / ".join(f"{found['BLEU'][method][size]:.2f}" for size in sizes)
-            rows.append([pair, name.replace(" - ", " less "), bleu, *(difference(of[name]) for of in sizes.values())])
+            rows.append([pair, name.replace(" - ", " minus "), bleu, *(difference(of[name]) for of in sizes.values())])
     heads = " | ".join(f"at {size.rstrip('%')} %" for size in sizes)
     return markdown(f"pair | methods | BLEU | {heads}", rows, 2)
 

@@ -80,7 +80,7 @@ def losses() -> str:
             _spread([run["ALL"]["bleu"] for run in runs]), told,
             f"{np.mean([_dropping(run) for run in runs]):+.2f}",
         ])  # fmt: skip
-    head = "loss | margin | seeds | epochs | CPU seconds | BLEU | less vmf | without repeated words"
+    head = "loss | margin | seeds | epochs | CPU seconds | BLEU | difference to vmf | without repeated words"
     return markdown(head, rows)
 
 
@@ -97,7 +97,7 @@ def predictions() -> str:
             means = {name: np.mean([run[kind][name] for run in runs]) for name in (*_ACCURACIES, *_COSINES)}
             cosines = [f"{means[name]:.2f}" if "cross" not in system else "" for name in _COSINES]
             rows.append([kind, system, *(f"{100 * means[name]:.1f}" for name in _ACCURACIES), *cosines])
-    head = "words before | loss | @1 | @2 | @5 | @10 | right: nearest | wrong: nearest | wrong: target"
+    head = "history | loss | @1 | @2 | @5 | @10 | right: nearest | wrong: nearest | wrong: target"
     return markdown(head, rows)
 
 
