@@ -45,6 +45,7 @@ MEANINGS = {
     "--language-bitext": "Two languages, each with its side of a bitext.",
     "--languages": "Languages of both sides: SOURCE,TARGET.", "--layers": "Number of layers.",
     "--learning-rate": "Step size.", "--limit": "Maximum number of examples.", "--loss": "Training loss.",
+    "--lm": "Language model, ARPA text or a binary file of kenlm.",
     "--margin": "Margin between the true partner and a negative one.", "--max-length": "Maximum words of a side.",
     "--memory": "Memory before temporary files are used.", "--min-count": "Rarer words are unknown.",
     "--min-pair-count": "Drop pairs with a smaller joint count.", "--min-probability": "Drop less probable entries.",

@@ -25,6 +25,24 @@ def make(folder):
             text = b"".join(b" ".join(words[i] for i in line) + b"\n" for line in lines)
             (folder / f"{name}.{language}").write_bytes(text)
         (folder / f"{name}.nbest").write_text("".join(_list(number, line, rng) for number, line in enumerate(lines)))
+    for name, words in (("target.arpa", TARGET), ("source.arpa", SOURCE)):
+        (folder / name).write_bytes(_language_model(words, rng))
+
+
+def _language_model(words, rng):
+    """Bigrams of all words, whose probabilities differ."""
+    unigrams = [
+        b"-2\t<unk>",
+        b"-99\t<s>\t-0.5",
+        b"-1\t</s>",
+        *(b"-%.4f\t%b\t-0.25" % (rng.uniform(0.2, 2), w) for w in words),
+    ]
+    bigrams = [
+        b"-%.4f\t%b %b" % (rng.uniform(0.1, 2), a, b) for a in (b"<s>", *words) for b in words if rng.random() < 0.5
+    ]
+    counts = [b"\\data\\", b"ngram 1=%d" % len(unigrams), b"ngram 2=%d" % len(bigrams)]
+    lines = [*counts, b"", b"\\1-grams:", *unigrams, b"", b"\\2-grams:", *bigrams, b"", b"\\end\\", b""]
+    return b"\n".join(lines)
 
 
 def _list(number, line, rng):

@@ -60,8 +60,8 @@ GROUPS = {
         "evaluate": "Score translations (BLEU, chrF, TER) and test differences.",
     },
     "N-best lists": {
-        "rescore": "Add neural model scores to an n-best list.",
-        "rerank": "Rerank an n-best list with neural models.",
+        "rescore": "Add model scores to an n-best list.",
+        "rerank": "Rerank an n-best list with further models.",
     },
     "Bitexts": {
         "filter-bitext": "Keep the sentence pairs that are translations.",

@@ -60,6 +60,7 @@ REMEDIES = {
 # Package that can be missing -> the extra that brings it.
 EXTRAS = {
     "pyarrow": "parquet",
+    "kenlm": "tune",
     "sacrebleu": "tune",
     "sklearn": "tune",
     "threadpoolctl": "tune",

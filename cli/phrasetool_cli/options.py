@@ -209,13 +209,16 @@ neural_column_options = sections(
 )  # fmt: skip
 
 
-def translators_option(required: bool) -> _Option[Any]:
-    """`--model`, several times."""
-    return click.option(
-        "-m", "--model", "folders", multiple=True, required=required, metavar="FOLDER",
-        help="Translator of either direction; repeatable.",
-    )  # fmt: skip
+reranking_language_models_option = click.option(
+    "--lm", "language_models", multiple=True, metavar="FILE",
+    help="Language model, ARPA text or a binary file of kenlm; repeatable.",
+)  # fmt: skip
 
+
+translators_option = click.option(
+    "-m", "--model", "folders", multiple=True, metavar="FOLDER",
+    help="Translator of either direction; repeatable.",
+)  # fmt: skip
 
 cluster_options = sections(
     click.option("--engine", type=click.Choice(["threads", "ray"]), default="threads",

@@ -1,8 +1,8 @@
-"""Neural features of n-best lists, and reranking of lists by tuned weights of all their features.
+"""Features appended to n-best lists, and reranking of lists by tuned weights of all their features.
 
-`NeuralColumns` appends the log probabilities of translation models, a column a direction.  `tune_weights` tunes the
-weights of all features on a development set, `RerankWeights` stores them for other lists, and `chosen_text` takes the
-best line of each sentence.
+`AppendedColumns` holds log probabilities of translation models, a column per direction, and of language models.
+`tune_weights` tunes the weights of all features on a development set, `RerankWeights` stores them for other lists, and
+`chosen_text` takes the best line of each sentence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy.typing as npt
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.development_check import check_correspondence
 from moses_compat.engine.n_best import FeatureNames, NBestList, described, with_features
+from moses_compat.files.finished_work import fingerprint
 from moses_compat.files.paths import display_name
 from moses_compat.files.streams import Input
 from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_of_sums, bleu_statistics
+from phrasetool.smt.language_model.kenlm_model import KenlmModel, SentenceScores
 from phrasetool.smt.tuning.candidates import Weights
 from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
 from phrasetool.translator.model import TranslatorModel
@@ -31,8 +33,10 @@ from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LENGTHS = ("words", "none")
-# What the names of the features that are appended begin with.
-NEURAL = "Neural"
+# Beginnings of the names of appended features.
+NEURAL, LANGUAGE_MODEL = "Neural", "ExtraLM"
+# Significant digits with which features are written: those of Moses, and all that kenlm's single precision has.
+_DIGITS, _LANGUAGE_MODEL_DIGITS = 6, 9
 # Tokens that a vocabulary must know of a text in its language.  Vocabularies of Multi30k German-English: 0.94 to 0.98
 # of its own texts, 0.67 and 0.86 of English texts of two other domains, 0.01 to 0.47 of texts in other languages.
 LEAST_KNOWN = 0.6
@@ -237,18 +241,21 @@ def check_fit(
 
 
 @dataclass(frozen=True)
-class NeuralColumns:
+class AppendedColumns:
     """Features that models give.
 
     Attributes:
-        models: all of them.
+        models: translators.
         length: `words` divides a log probability by the words that it is of, and their end; `none` leaves it.
         each: a column a model, instead of one a direction, the mean of its models.
+        language_models: each gives a column: the log probability of the hypothesis, whatever `length` is, as Moses'
+            own models do.
     """
 
     models: Sequence[DirectedModel]
     length: str = "words"
     each: bool = False
+    language_models: Sequence[KenlmModel] = ()
 
     @property
     def groups(self) -> dict[str, list[DirectedModel]]:
@@ -260,15 +267,23 @@ class NeuralColumns:
             found.update({f"{name}{number}": part for number, part in enumerate(parts)})
         return found
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return (*self.groups, *(f"{LANGUAGE_MODEL}{number}" for number in range(len(self.language_models))))
+
     def record(self) -> dict[str, Any]:
-        """What they are, for a file of weights."""
+        """Identities of the models, for a file of weights."""
         names = {name: [judge.model.identity for judge in part] for name, part in self.groups.items()}
-        return {"length": self.length, "models": names}
+        record: dict[str, Any] = {"length": self.length, "models": names}
+        if self.language_models:
+            record["language_models"] = [fingerprint(model.path) for model in self.language_models]
+        return record
 
     def values(
         self, text: SourceText, found: NBestList, threads: int, watch: Watch = SILENT
     ) -> tuple[FeatureNames, DoubleArray]:
-        """The features, as they read when they are written with six digits.
+        """The features, with the digits with which they are written.
 
         Returns:
             Their names, and float64 of shape (N, K).
@@ -277,14 +292,18 @@ class NeuralColumns:
             DataError: the list has such a feature already.
             LengthError: a sentence is too long.
         """
-        there = {name for name, _ in found.names}
-        columns = []
-        for name, part in self.groups.items():
-            if name in there:
+        for name in self.names:
+            if name in dict(found.names):
                 raise DataError(found.name, f"has the feature {name} already; leave out the models to use it")
-            columns.append(np.mean([self._scores(judge, text, found, threads, watch) for judge in part], axis=0))
-        values = np.stack(columns, 1) if columns else np.zeros((len(found), 0))
-        return tuple((name, 1) for name in self.groups), np.vectorize(_as_written, otypes=[np.float64])(values)
+        columns = [
+            np.mean([self._scores(judge, text, found, threads, watch) for judge in part], axis=0)
+            for part in self.groups.values()
+        ]
+        columns += [_language_scores(model, found, watch).log_probabilities for model in self.language_models]
+        values = np.zeros((len(found), len(columns)))
+        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+            values[:, place] = [float(_written(name, value)) for value in column.tolist()]
+        return tuple((name, 1) for name in self.names), values
 
     def _scores(
         self, judge: DirectedModel, text: SourceText, found: NBestList, threads: int, watch: Watch
@@ -297,34 +316,66 @@ class NeuralColumns:
         return scores / (predicted + 1)
 
 
-def _written(value: float) -> str:
+def _language_scores(model: KenlmModel, found: NBestList, watch: Watch) -> SentenceScores:
+    with watch.items(f"scoring with {model.path}", len(found), "hypothesis") as tick:
+        return model.score(found.words, found.symbols.words, tick)
+
+
+def check_language(model: KenlmModel, found: NBestList, force: bool, watch: Watch) -> None:
+    """Refuse a language model that knows few words of the hypotheses: it is of another language, or of other tokens.
+
+    Raises:
+        PhraseToolError: it knows less than `LEAST_KNOWN` of the tokens.
+    """
+    used = np.bincount(found.words.words, minlength=len(found.symbols.words))
+    known = np.array([word in model for word in found.symbols.words], bool)
+    share = float(used[known].sum() / max(used.sum(), 1))
+    if share < LEAST_KNOWN:
+        message = (
+            f"{model.path}: knows {share:.0%} of the tokens of {found.name}, expected {LEAST_KNOWN:.0%} at least: "
+            "is it of the target language, and are its words tokenised and escaped as those of the list?"
+        )
+        raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+
+def _written(name: str, value: float) -> str:
+    digits = _LANGUAGE_MODEL_DIGITS if name.startswith(LANGUAGE_MODEL) else _DIGITS
     # Adding 0 turns -0 into 0.
-    return format(value + 0.0, ".6g")
-
-
-def _as_written(value: float) -> float:
-    return float(_written(value))
+    return format(value + 0.0, f".{digits}g")
 
 
 def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
     """`Name= values` of one line."""
     parts, at = [], 0
     for name, count in names:
-        parts.append(f"{name}= " + " ".join(_written(value) for value in values[at : at + count].tolist()))
+        parts.append(f"{name}= " + " ".join(_written(name, value) for value in values[at : at + count].tolist()))
         at += count
     return " ".join(parts).encode()
 
 
 def load_columns(
     folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False,
-    force: bool = False, watch: Watch = SILENT,
-) -> NeuralColumns:  # fmt: skip
-    """The features that the models in some folders give of a list; see `NeuralColumns` and `load_directed`.
+    force: bool = False, watch: Watch = SILENT, language_models: Sequence[str] = (),
+) -> AppendedColumns:  # fmt: skip
+    """The features that translators and language models give of a list; see `AppendedColumns` and `load_directed`.
+
+    Args:
+        folders: of translators.
+        text, found: what they judge.
+        length, each: see `AppendedColumns`.
+        force: go on with models that hardly know the words, with a warning to `watch`.
+        language_models: files that kenlm reads.
 
     Raises:
+        DataError: a file is no language model.
         ModelError: see `load_directed`.
+        PhraseToolError: see `check_language`.
     """
-    return NeuralColumns([load_directed(folder, text, found, force, watch) for folder in folders], length, each)
+    loaded = [KenlmModel.load(path) for path in language_models]
+    for model in loaded:
+        check_language(model, found, force, watch)
+    judges = [load_directed(folder, text, found, force, watch) for folder in folders]
+    return AppendedColumns(judges, length, each, loaded)
 
 
 @dataclass(frozen=True)
@@ -371,7 +422,12 @@ class FeaturedList:
 
 
 def featured_list(
-    columns: NeuralColumns, text: SourceText, found: NBestList, threads: int, force: bool = False, watch: Watch = SILENT
+    columns: AppendedColumns,
+    text: SourceText,
+    found: NBestList,
+    threads: int,
+    force: bool = False,
+    watch: Watch = SILENT,
 ) -> FeaturedList:
     """A list with the features of models, after it was asked whether it is a list of the text.
 
@@ -392,7 +448,7 @@ class RerankWeights:
     Attributes:
         names: of the features.
         weights: float64, shape (F,).
-        columns: of `NeuralColumns.record`.
+        columns: of `AppendedColumns.record`.
         origin: what they were tuned on, and what came of it.
     """
 
@@ -561,7 +617,7 @@ def _made_with(featured: FeaturedList) -> ListWeights:
     """The weights of a list, 0 for the features that were appended, now or before."""
     found = featured.found
     of = [name for name, count in featured.names for _ in range(count)]
-    old = np.array([not name.startswith(NEURAL) for name in of])
+    old = np.array([not name.startswith((NEURAL, LANGUAGE_MODEL)) for name in of])
     made_with = list_weights(featured.features[:, old], found.totals, found.sentences)
     weights = np.zeros(len(of))
     weights[old] = made_with.weights

@@ -579,6 +579,7 @@ ROWS = {
             "in/test.nbest --source in/test.src -m in/forward -o out",
             "in/test.nbest --source in/test.src -m in/backward -o out",
         ),
+        "--lm": "--lm in/target.arpa",
         "--output": "-o other",
         "--length-normalisation": "--length-normalisation none",
         "--each": (BASES["rescore"] + " -m in/forward2", BASES["rescore"] + " -m in/forward2 --each"),
@@ -590,6 +591,7 @@ ROWS = {
     "rerank": {
         "--source": Fails("--source in/one.src", "in/one.src"),
         "--model": (RERANK, RERANK.replace("in/backward", "in/untrained")),
+        "--lm": (RERANK + " --save-weights w", RERANK + " --save-weights w --lm in/target.arpa"),
         "--reference": "-r in/test.ref",
         "--dev-list": (RERANK, RERANK.replace("in/dev.nbest ", "in/dev.other.nbest ")),
         "--dev": Fails("--dev in/one.src in/one.trg", "in/one.src"),

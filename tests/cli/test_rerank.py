@@ -1,6 +1,8 @@
 import contextlib
 import json
+import math
 
+import kenlm
 import numpy as np
 import pytest
 import sacrebleu
@@ -72,6 +74,50 @@ def test_columns_by_length_and_by_model(lists):
     assert values("-m", "forward", "-m", "forward") == mean
     assert values("-m", "forward", "-m", "forward", "--each") == mean
     assert b"NeuralForward1= " in read(lists / "columns")
+
+
+def test_language_models_give_kenlms_log_probability(lists):
+    """With all digits that kenlm has; the hypotheses are 240."""
+    run(lists, *RESCORE, "--lm", "target.arpa", "-m", "forward", "-o", "columns", "-q")
+    reference = kenlm.Model(str(lists / "target.arpa"))
+    lines = read(lists / "columns").decode().splitlines()
+    assert len(lines) == 240
+    for line in lines:
+        _, words, features, *_ = line.split(" ||| ")
+        assert features.split()[-4::2] == ["NeuralForward0=", "ExtraLM0="]
+        expected = reference.score(words) * math.log(10)
+        assert float(features.split()[-1]) == pytest.approx(expected, rel=1e-6, abs=1e-5)
+    done = run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", code=1)
+    assert "source.arpa: knows 0% of the tokens of test.nbest, expected 60% at least" in done.err
+    run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", "--force")
+    done = run(lists, "rescore", "columns", "--source", "test.src", "--lm", "target.arpa", "-q", code=1)
+    assert "columns: has the feature ExtraLM0 already; leave out the models to use it" in done.err
+    assert "name a translator with --model, or a language model with --lm" in run(lists, *RESCORE, code=2).err
+
+
+def test_weights_of_a_language_model(lists):
+    """A rescored list gives the same as one that is rescored while it is reranked; other models are refused."""
+    run(lists, *RERANK, "--lm", "target.arpa", *DEV, "--save-weights", "w", "-o", "at-once", "-q")
+    assert json.loads(read(lists / "w"))["weights"].keys() == {"TM0", "WordPenalty0", "ExtraLM0"}
+    for name in ("dev", "test"):
+        run(
+            lists,
+            "rescore",
+            f"{name}.nbest",
+            "--source",
+            f"{name}.src",
+            "--lm",
+            "target.arpa",
+            "-o",
+            f"{name}.lm",
+            "-q",
+        )
+    run(lists, "rerank", "test.lm", "--source", "test.src", "--dev-list", "dev.lm", *DEV[2:], "-o", "in-turn", "-q")
+    assert read(lists / "at-once") == read(lists / "in-turn")
+    run(lists, *RERANK, "--lm", "target.arpa", "--weights", "w", "-o", "again", "-q")
+    assert read(lists / "again") == read(lists / "at-once")
+    done = run(lists, *RERANK, "--lm", "source.arpa", "--force", "--weights", "w", "-o", "x", code=1)
+    assert "the weights were tuned with other models" in done.err
 
 
 def test_all_weights_are_tuned_if_asked_for(lists):

@@ -21,6 +21,7 @@ from phrasetool_cli.options import (
     list_source_option,
     neural_column_options,
     output_option,
+    reranking_language_models_option,
     translators_option,
 )
 from phrasetool_cli.progress import TerminalWatch
@@ -34,6 +35,8 @@ Example:
   phrasetool rerank test.nbest.gz --source test.de -m de-en -m en-de --dev-list dev.nbest.gz \
 --dev dev.de dev.en --save-weights w.json -o test.out
   phrasetool rerank other.nbest.gz --source other.de -m de-en --weights w.json -o other.out
+  phrasetool rerank test.nbest.gz --source test.de --lm news.5.binary --dev-list dev.nbest.gz \
+--dev dev.de dev.en -o test.out
 """
 
 
@@ -42,7 +45,8 @@ Example:
 @sections(
     "Input",
     list_source_option,
-    translators_option(required=False),
+    translators_option,
+    reranking_language_models_option,
     click.option("-r", "--reference", "references", multiple=True, metavar="FILE",
                  help="Reference translation, to report BLEU; repeatable."),
     "Weights",
@@ -66,16 +70,18 @@ Example:
     engine_options,
 )  # fmt: skip
 def command(
-    n_best: str, source: str, folders: tuple[str, ...], references: tuple[str, ...], dev_list: str | None,
-    development: tuple[str, str] | None, dev_source: str | None, dev_references: tuple[str, ...], weights: str | None,
+    n_best: str, source: str, folders: tuple[str, ...], language_models: tuple[str, ...], references: tuple[str, ...],
+    dev_list: str | None, development: tuple[str, str] | None, dev_source: str | None, dev_references: tuple[str, ...],
+    weights: str | None,
     tuned_features: str, seed: int, output: str, listing: str | None, save_weights: str | None, json_file: str | None,
     length: str, each: bool, force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Rerank an n-best list with neural models.
+    """Rerank an n-best list with further models.
 
-    The models append features to NBEST and to the list of the development set (see `phrasetool rescore`), MIRA tunes
-    weights there, beginning with those the list was made with, and the best hypotheses of NBEST by these weights are
-    written.  Lists that were rescored need no models: they can be rescored once and reranked often.
+    Translators and language models append features to NBEST and to the list of the development set (see `phrasetool
+    rescore`), MIRA tunes weights there, beginning with those the list was made with, and the best hypotheses of NBEST
+    by these weights are written.  Lists that were rescored need no models: they can be rescored once and reranked
+    often.
     """
     from moses_compat.engine.n_best import NBestList, read_n_best
     from moses_compat.files.streams import Output
@@ -103,7 +109,7 @@ def command(
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):
         raise click.UsageError("give --dev-list NBEST and --dev SOURCE REFERENCE to tune, or --weights FILE")
-    inputs, outputs = [n_best, source, *references, weights, *dev], [output, listing, save_weights]
+    inputs, outputs = [n_best, source, *language_models, *references, weights, *dev], [output, listing, save_weights]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)
@@ -117,8 +123,8 @@ def command(
     # All that can be wrong with the files is found before models work on them.
     text, candidates = prepared(n_best, source)
     truth = read_references(references, len(text.sentences), candidates)
-    columns = load_columns(folders, text, candidates, length, each, force, watch)
-    record = columns.record() if folders else None
+    columns = load_columns(folders, text, candidates, length, each, force, watch, language_models)
+    record = columns.record() if folders or language_models else None
     with contextlib.ExitStack() as files:
         out, listed, saved = (files.enter_context(Output(path)) if path else None for path in outputs)
         if weights is None:
@@ -129,7 +135,7 @@ def command(
             check_development_references(dev_candidates, dev_truth, dev_source, dev_references, force, watch)
             candidates = with_sparse_features_of(candidates, dev_candidates.names, dev_candidates.name, watch)
             check_same_features(candidates, dev_candidates)
-            dev_columns = load_columns(folders, dev_text, dev_candidates, length, each, force, watch)
+            dev_columns = load_columns(folders, dev_text, dev_candidates, length, each, force, watch, language_models)
             dev_featured = featured_list(dev_columns, dev_text, dev_candidates, threads, force, watch)
             tuned = tune_weights(dev_featured, dev_truth, columns.record(), seed, tuned_features == "all")
         else:

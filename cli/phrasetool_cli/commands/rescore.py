@@ -14,6 +14,7 @@ from phrasetool_cli.options import (
     list_source_option,
     neural_column_options,
     output_option,
+    reranking_language_models_option,
     translators_option,
 )
 from phrasetool_cli.progress import TerminalWatch
@@ -22,6 +23,7 @@ _RENAMED = {"--length": "--length-normalisation"}
 _EXAMPLE = """\b
 Example:
   phrasetool rescore dev.nbest.gz --source dev.de -m de-en -m en-de -o dev.rescored.gz
+  phrasetool rescore dev.nbest.gz --source dev.de --lm news.5.binary -o dev.rescored.gz
 """
 
 
@@ -30,7 +32,8 @@ Example:
 @sections(
     "Input",
     list_source_option,
-    translators_option(required=True),
+    translators_option,
+    reranking_language_models_option,
     "Output",
     output_option("The list with the features."),
     json_option,
@@ -40,32 +43,38 @@ Example:
     engine_options,
 )  # fmt: skip
 def command(
-    n_best: str, source: str, folders: tuple[str, ...], output: str, json_file: str | None, length: str, each: bool,
-    force: bool, threads: int, quiet: bool,
+    n_best: str, source: str, folders: tuple[str, ...], language_models: tuple[str, ...], output: str,
+    json_file: str | None, length: str, each: bool, force: bool, threads: int, quiet: bool,
 ) -> None:  # fmt: skip
-    """Add neural model scores to an n-best list.
+    """Add model scores to an n-best list.
 
-    NBEST is a list as Moses or `phrasetool decode` writes it.  Each line gets `NeuralForward0=`, log p(hypothesis |
-    source), and `NeuralBackward0=`, log p(source | hypothesis), as far as there are models of that direction; all else
-    stays byte for byte.  `phrasetool rerank` does this itself if it is given models, and takes such lists without.
+    NBEST is a list as Moses or `phrasetool decode` writes it.  Translators append `NeuralForward0=`, log p(hypothesis |
+    source), and `NeuralBackward0=`, log p(source | hypothesis).  The language models of --lm append `ExtraLM0=` and so
+    on: the natural logarithm of p(hypothesis) between <s> and </s>, not divided by its length, as Moses' own language
+    models do.  Everything else stays byte for byte.  `phrasetool rerank` does this itself if it is given models, and
+    takes such lists without.
 
     A list that does not translate the source is refused: if its hypotheses are as likely next to other sentences.
+    So is a language model that knows less than 60% of the tokens.
     """
     from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output
     from moses_compat.jobs.rerank import SourceText, featured_list, load_columns
 
-    check_outputs([n_best, source], [output])
-    document = json_document(json_file, [n_best, source], [output])
-    check_inputs([n_best, source])
+    if not folders and not language_models:
+        raise click.UsageError("name a translator with --model, or a language model with --lm")
+    inputs = [n_best, source, *language_models]
+    check_outputs(inputs, [output])
+    document = json_document(json_file, inputs, [output])
+    check_inputs(inputs)
     watch = TerminalWatch(quiet)
     text, found = SourceText.read(source), read_n_best(n_best)
     text.check(found)
-    columns = load_columns(folders, text, found, length, each, force, watch)
+    columns = load_columns(folders, text, found, length, each, force, watch, language_models)
     with Output(output) as out:
         featured = featured_list(columns, text, found, threads, force, watch)
         out.write_text(b"".join(featured.lines()))
     counts = {"hypotheses": len(found), "sentences": len(set(found.sentences.tolist()))}
-    document({**counts, "features": list(columns.groups), "neural": columns.record()})
-    appended = ", ".join(columns.groups)
+    document({**counts, "features": list(columns.names), "neural": columns.record()})
+    appended = ", ".join(columns.names)
     watch.say(f"{counts['hypotheses']:,} hypotheses of {counts['sentences']:,} sentences: {appended} appended")

@@ -7,9 +7,9 @@ import pytest
 
 from moses_compat.engine.n_best import read_n_best
 from moses_compat.jobs.rerank import (
+    AppendedColumns,
     DirectedModel,
     FeaturedList,
-    NeuralColumns,
     RerankWeights,
     SourceText,
     check_same_features,
@@ -95,12 +95,12 @@ def test_columns_are_means_of_models(text_and_list, folders):
     text, found = text_and_list
     forward, backward = (load_directed(folder, text, found) for folder in folders)
     other = DirectedModel(random_model(SOURCE, TARGET, 3), "other", backward=False)
-    names, values = NeuralColumns([forward, other, backward]).values(text, found, 1)
+    names, values = AppendedColumns([forward, other, backward]).values(text, found, 1)
     assert names == (("NeuralForward0", 1), ("NeuralBackward0", 1))
-    apart, each = NeuralColumns([forward, other, backward], each=True).values(text, found, 2)
+    apart, each = AppendedColumns([forward, other, backward], each=True).values(text, found, 2)
     assert [name for name, _ in apart] == ["NeuralForward0", "NeuralForward1", "NeuralBackward0"]
     np.testing.assert_allclose(values, np.stack([each[:, :2].mean(1), each[:, 2]], 1), rtol=1e-5)
-    whole = NeuralColumns([forward, backward], "none").values(text, found, 1)[1]
+    whole = AppendedColumns([forward, backward], "none").values(text, found, 1)[1]
     # Two words and the end, or the words of the source and theirs.
     per_word = whole / np.stack([np.full(6, 3), np.repeat([3, 2, 4], 2)], 1)
     np.testing.assert_allclose(per_word, each[:, [0, 2]], rtol=1e-5)

@@ -1,0 +1,123 @@
+"""Language models that kenlm reads itself: ARPA text and all of its binary formats, of any order.
+
+The decoder has models of its own, which score many hypotheses at a time; see `combination`.  Here, sentences are scored
+one after the other by kenlm (Heafield 2011), for features of n-best lists and for the fluency of corpora.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phrasetool.errors import DataError
+from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+
+_LN_10 = math.log(10.0)
+_UNKNOWN = "<unk>"
+# What kenlm appends to a place in its source code.
+_THROWN = re.compile(r"threw \w+(?: because `.*?`)?\. (.*)\)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SentenceScores:
+    """Scores of N sentences.
+
+    Attributes:
+        log_probabilities: natural logarithms of their probabilities between `<s>` and `</s>`, shape (N,).
+        unknown: number of words of each sentence that the model lacks, shape (N,).
+    """
+
+    log_probabilities: DoubleArray
+    unknown: Int64Array
+
+
+class KenlmModel:
+    """A language model in kenlm's hands.
+
+    Attributes:
+        path: its file.
+        order: longest n-grams.
+    """
+
+    def __init__(self, path: str, model: Any) -> None:
+        self.path = path
+        self._model = model
+        self.order: int = model.order
+
+    @classmethod
+    def load(cls, path: str) -> KenlmModel:
+        """Load a model; binary files are mapped into memory.
+
+        Raises:
+            DataError: the file cannot be read, or is no language model to kenlm.
+            ModuleNotFoundError: the package kenlm is not installed.
+        """
+        import kenlm
+
+        # kenlm names the place in its source code first.
+        if not os.path.isfile(path):
+            raise DataError(path, "No such file or directory" if not os.path.exists(path) else "is not a regular file")
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        try:
+            return cls(path, kenlm.Model(path, config))
+        except (OSError, RuntimeError) as error:
+            raise DataError(path, f"kenlm cannot read it as a language model: {_plain(str(error))}") from error
+
+    def __contains__(self, word: bytes) -> bool:
+        return word in self._model
+
+    def score(
+        self, sentences: Phrases, words: Sequence[bytes], tick: Callable[[int], object] = lambda count: None
+    ) -> SentenceScores:
+        """Score sentences as Moses' `KENLM` feature does: natural logarithms, with `<s>` and `</s>`.
+
+        Words are passed on as they are: kenlm would split text at other characters than spaces, too.
+
+        Args:
+            sentences: in ids of `words`.
+            words: their bytes.
+            tick: called with 1 after each sentence.
+
+        Raises:
+            DataError: the model has a word that is not UTF-8, which the package cannot be asked for.
+        """
+        import kenlm
+
+        model, ids = self._model, sentences.words.tolist()
+        lacks = [word not in model for word in words]
+        texts = [_UNKNOWN if missing else self._text(word) for word, missing in zip(words, lacks, strict=True)]
+        begin, spare = kenlm.State(), (kenlm.State(), kenlm.State())
+        model.BeginSentenceWrite(begin)
+        totals, unknown = np.empty(len(sentences)), np.empty(len(sentences), np.int64)
+        offsets = sentences.offsets.tolist()
+        for row in range(len(sentences)):
+            state, total = begin, 0.0
+            sentence = ids[offsets[row] : offsets[row + 1]]
+            for place, word in enumerate(sentence):
+                following = spare[place & 1]
+                total += model.BaseScore(state, texts[word], following)
+                state = following
+            totals[row] = total + model.BaseScore(state, "</s>", spare[len(sentence) & 1])
+            unknown[row] = sum(lacks[word] for word in sentence)
+            tick(1)
+        return SentenceScores(totals * _LN_10, unknown)
+
+    def _text(self, word: bytes) -> str:
+        try:
+            return word.decode()
+        except UnicodeDecodeError:
+            raise DataError(self.path, f"has the word {word!r}, which is not UTF-8: convert model and text") from None
+
+
+def _plain(message: str) -> str:
+    """kenlm's message without the place in its source code."""
+    match = _THROWN.search(message)
+    return match[1] if match else message

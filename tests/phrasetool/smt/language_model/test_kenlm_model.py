@@ -1,0 +1,76 @@
+"""Sentence scores of language models, against kenlm's own."""
+
+import math
+import random
+
+import kenlm
+import pytest
+
+from phrasetool.errors import DataError
+from phrasetool.smt.corpus.symbols import Symbols
+from phrasetool.smt.language_model.kenlm_model import KenlmModel
+from tests.commands import write
+from tests.decoder_models import TARGET, random_arpa
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_are_those_of_kenlm(tmp_path, seed):
+    rng = random.Random(seed)
+    path = str(write(tmp_path / "lm.arpa", random_arpa(rng)))
+    words = [*TARGET, b"<unk>", b"never-seen"]
+    text = b"".join(b" ".join(rng.choices(words, k=rng.randint(0, 7))) + b"\n" for _ in range(100))
+    symbols, ticks = Symbols(), []
+    sentences = symbols.read_lines(text)
+    model = KenlmModel.load(path)
+    found = model.score(sentences, symbols.words, ticks.append)
+    reference = kenlm.Model(path)
+    assert (model.order, sum(ticks)) == (reference.order, 100)
+    for row, line in enumerate(text.decode("utf-8", "surrogateescape").splitlines()):
+        # kenlm adds its logarithms up in single precision.
+        assert found.log_probabilities[row] == pytest.approx(reference.score(line) * math.log(10), rel=1e-6, abs=1e-6)
+        # A word that the model has as `<unk>` is known by that name, and still unknown to kenlm.
+        unknown = [oov for _, _, oov in reference.full_scores(line, eos=False)]
+        assert found.unknown[row] == sum(unknown)
+
+
+ODD_MODEL = b"""\\data\\
+ngram 1=5
+ngram 2=1
+
+\\1-grams:
+-1\t<unk>
+-9\t<s>\t0
+-1\t</s>
+-0.5\ta\x0bb
+-0.25\tc\t0
+
+\\2-grams:
+-3\tc c
+
+\\end\\
+"""
+
+
+def test_words_stay_whole(tmp_path):
+    """The package itself splits text at vertical tabs, and cannot take bytes that are no UTF-8."""
+    path = write(tmp_path / "lm.arpa", ODD_MODEL)
+    model, symbols = KenlmModel.load(str(path)), Symbols()
+    sentences = symbols.read_lines(b"a\x0bb\n\xff c\n")
+    found = model.score(sentences, symbols.words)
+    assert (found.log_probabilities / math.log(10)).tolist() == pytest.approx([-1.5, -2.25])
+    assert found.unknown.tolist() == [0, 1]
+    assert b"c" in model
+    write(path, path.read_bytes().replace(b"a\x0bb", b"\xff"))
+    with pytest.raises(DataError, match=r"lm.arpa: has the word b'\\xff', which is not UTF-8"):
+        KenlmModel.load(str(path)).score(sentences, symbols.words)
+
+
+def test_files_that_are_no_models(tmp_path):
+    path = write(tmp_path / "text", b"hello\n")
+    for name, message in (
+        (tmp_path / "none", "none: No such file or directory"),
+        (tmp_path, "is not a regular file"),
+        (path, r'text: kenlm cannot read it as a language model: first non-empty line was "hello" not'),
+    ):
+        with pytest.raises(DataError, match=message):
+            KenlmModel.load(str(name))
