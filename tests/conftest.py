@@ -219,5 +219,6 @@ def pytest_make_collect_report(collector):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of the whole, whose files take longest, begin first: what is left at the end is short for any worker."""
-    items.sort(key=lambda item: item.path.parent != FOLDER)
+    """Files that take longest begin first, so that no worker waits for another at the end: slow ones, and the whole."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in slow, item.path.parent != FOLDER))

@@ -18,6 +18,7 @@ from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool_cli.commands import improve as command
 from tests.commands import read, run_inside, write
 
+pytestmark = pytest.mark.slow
 # Bytes that a run must give again.
 RESULTS = ("moses.ini", "phrase-table.gz", "reordering-table.gz", "steps/annotated.gz", "steps/3.test")
 

@@ -15,6 +15,7 @@ from tests.commands import run_inside, write
 from tests.small_experiment import write_experiment
 from tests.tables import TABLES
 
+pytestmark = pytest.mark.slow
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 
