@@ -197,6 +197,11 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"no memory is left to load a package: {library}", 1, debug)
     except _PipeClosedError as error:
         _pipe_closed(error, debug)
+    except SystemError as error:
+        # Python loses the MemoryError itself where it has no memory while it imports a module.
+        if "without exception set" not in str(error):
+            raise
+        _fail("no memory is left", 1, debug)
     except (OSError, MemoryError) as error:
         _fail(_describe(error), 1, debug)
     _exit(0)
