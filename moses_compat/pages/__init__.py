@@ -1,1 +1,1 @@
-"""Parts of HTML reports: figures, tables and the frame of a page, the same for every report."""
+"""Parts that all HTML reports share: figures, tables and the frame of a page."""

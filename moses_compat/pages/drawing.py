@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-# Colours that people with any colour vision tell apart, on light paper and on dark (after Okabe and Ito, 2008).
+# Colours for light and for dark backgrounds that are distinguishable with any colour vision (Okabe and Ito, 2008).
 PALETTE = (
     ("#0072b2", "#4aa8e0"),
     ("#d55e00", "#f0803c"),
@@ -78,24 +78,24 @@ _MARKERS = ("o", "s", "^")
 
 @dataclass
 class Marks:
-    """Titles and texts that are put into a drawing after Matplotlib is done."""
+    """Titles and texts that are inserted into a drawing after Matplotlib has rendered it."""
 
     titles: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
     def point(self, series: int | str, kind: str, title: str) -> str:
-        """The identifier of an element with a title."""
+        """Store the title of an element, and return the identifier that the element needs."""
         self.titles.append(title)
         return f"@{series}@{kind}@{len(self.titles) - 1}"
 
     def text(self, text: str) -> str:
-        """What stands for a text until then."""
+        """Store a text, and return the placeholder that the drawing needs."""
         self.texts.append(text)
         return f"Q{len(self.texts) - 1}Q"
 
 
 def printable(text: object) -> str:
-    """Text without what XML, HTML or a reader cannot take: controls, lone surrogates, changes of writing direction."""
+    """Replace characters that XML, HTML or readers cannot handle: controls, lone surrogates, direction overrides."""
 
     def shown(character: str) -> str:
         if character in "\t\n\r":
@@ -111,7 +111,7 @@ _DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def number_text(value: float, places: int = 2, sign: bool = False) -> str:
-    """A number with a real minus sign; nothing for NaN."""
+    """Format a number with a Unicode minus sign; NaN becomes an empty text."""
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -123,26 +123,26 @@ def number_text(value: float, places: int = 2, sign: bool = False) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share as per cent, with no more digits than it needs."""
+    """Format a share as per cent, with three significant digits; NaN becomes an empty text."""
     if math.isnan(share):
         return ""
     return f"{100 * share:.3g} %" if share < 0.995 or share == 1 else f"{100 * share:.1f} %"
 
 
 def p_text(p: float) -> str:
-    """A p value; nothing for NaN."""
+    """Format a p value; NaN becomes an empty text."""
     if math.isnan(p):
         return ""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def p_phrase(p: float) -> str:
-    """`p = 0.012`, or `p < 0.001`."""
+    """Format a p value as `p = 0.012` or `p < 0.001`."""
     return f"p {p_text(p)}" if p < 0.001 else f"p = {p_text(p)}"
 
 
 def inline(figure: Figure, name: str, label: str, marks: Marks) -> str:
-    """The drawing for a page: no background, sizes of its own or outside names, colours by variables."""
+    """Return a figure as SVG for a page, without background, fixed size and namespaces, with colours as variables."""
     root = rewrite(figure, name, label, marks)
     root.set("class", "drawing")
     for attribute in ("width", "height", "version"):
@@ -156,7 +156,7 @@ def inline(figure: Figure, name: str, label: str, marks: Marks) -> str:
 
 
 def rewrite(figure: Figure, name: str, label: str, marks: Marks) -> ElementTree.Element:
-    """The drawing as a tree without namespaces, with its titles and texts in place."""
+    """Return a figure as an SVG tree without namespaces, with its titles and texts inserted."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ElementTree.fromstring(file.getvalue())
@@ -191,7 +191,7 @@ def rewrite(figure: Figure, name: str, label: str, marks: Marks) -> ElementTree.
 
 
 def _shorter(numbers: str) -> str:
-    """A hundredth of a point is fine enough."""
+    """Round numbers to hundredths of a point."""
     rounded = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), numbers)
     return " ".join(rounded.split())
 
@@ -204,7 +204,7 @@ def _remove_empty(parent: ElementTree.Element) -> None:
 
 
 def _rename(element: ElementTree.Element, name: str) -> None:
-    """Identifiers that other elements refer to start with the drawing's name; Matplotlib's other ones go."""
+    """Prefix referenced identifiers with the drawing's name, and remove Matplotlib's other identifiers."""
     gid = element.get("id", "")
     if gid and not gid.startswith("@"):
         if element.tag in ("path", "clipPath"):
@@ -219,7 +219,7 @@ def _rename(element: ElementTree.Element, name: str) -> None:
 
 @dataclass(frozen=True)
 class Series:
-    """Numbers with a name.
+    """A series of numbers in a chart.
 
     Attributes:
         name: name in the legend.
@@ -231,7 +231,7 @@ class Series:
 
 
 def short_number(value: float) -> str:
-    """A number of an axis: `12k` for 12,000."""
+    """Format a number of an axis: `12k` for 12,000."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"
@@ -258,8 +258,8 @@ def stacked_histogram(
     for place, (low, width) in enumerate(zip(lows, widths, strict=True)):
         parts = ", ".join(f"{values[place]:,} {name}" for name, (_, values) in counts.items())
         title = f"{number_text(low)} to {number_text(low + width)}: {parts}"
-        for drawn in bars:
-            drawn[place].set_gid(marks.point("", "bar", title))
+        for group in bars:
+            group[place].set_gid(marks.point("", "bar", title))
     _count_axis(axes)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.grid(False, axis="x")
@@ -271,14 +271,14 @@ def _count_axis(axes: Axes) -> None:
 
 
 def draw_histogram(name: str, label: str, edges: Sequence[float], series: Sequence[Series], x_label: str) -> str:
-    """Draw counts of bins, stacked.
+    """Draw a stacked histogram.
 
     Args:
-        name: unique on the page.
-        label: what the figure shows, for screen readers.
+        name: name of the figure, unique on the page.
+        label: description of the figure for screen readers.
         edges: B + 1 edges of the bins, ascending.
         series: counts of the B bins, from the bottom up.
-        x_label: what the bins are of.
+        x_label: label of the axis of the bins.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
@@ -294,15 +294,15 @@ def draw_histogram(name: str, label: str, edges: Sequence[float], series: Sequen
 def draw_bars(
     name: str, label: str, categories: Sequence[str], series: Sequence[Series], x_label: str, logarithmic: bool = False
 ) -> str:
-    """Draw numbers of categories: a bar for each, those of several series next to each other.
+    """Draw a bar for each category; bars of several series are next to each other.
 
     Args:
-        name: unique on the page.
-        label: what the figure shows, for screen readers.
+        name: name of the figure, unique on the page.
+        label: description of the figure for screen readers.
         categories: K names.
         series: K numbers each.
-        x_label: what the categories are of.
-        logarithmic: whether the axis of the numbers is logarithmic; bars of 0 are left out there.
+        x_label: label of the axis of the categories.
+        logarithmic: whether the axis of the numbers is logarithmic; such an axis has no bars of 0.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
@@ -310,8 +310,8 @@ def draw_bars(
         width = 0.8 / max(len(series), 1)
         for number, one in enumerate(series):
             places = [place - 0.4 + width * number for place in range(len(categories))]
-            drawn = axes.bar(places, one.values, width=width, align="edge", color=PALETTE[number][0], lw=0)
-            for bar, category, value in zip(drawn, categories, one.values, strict=True):
+            group = axes.bar(places, one.values, width=width, align="edge", color=PALETTE[number][0], lw=0)
+            for bar, category, value in zip(group, categories, one.values, strict=True):
                 bar.set_gid(marks.point("", "bar", f"{category}: {number_text(value, 0)} {one.name}"))
         axes.set_xticks(range(len(categories)), [marks.text(category) for category in categories])
         axes.set_xlabel(marks.text(x_label))
@@ -319,7 +319,7 @@ def draw_bars(
         if logarithmic and largest > 0:
             axes.set_yscale("log")
             axes.set_ylim(0.7, 1.5 * largest)
-            # Every power of ten where there are few of them.
+            # At most five powers of ten.
             step = math.ceil(math.log10(max(largest, 10)) / 4)
             ticks = [10.0**power for power in range(0, int(math.log10(largest)) + 1, step)]
             axes.set_yticks(ticks, [short_number(tick) for tick in ticks])
@@ -331,14 +331,14 @@ def draw_bars(
 
 
 def draw_outlines(name: str, label: str, edges: Sequence[float], series: Sequence[Series], x_label: str) -> str:
-    """Draw distributions as outlines over each other: shares of bins, in per cent.
+    """Draw overlaid outlines of distributions: shares of bins, in per cent.
 
     Args:
-        name: unique on the page.
-        label: what the figure shows, for screen readers.
+        name: name of the figure, unique on the page.
+        label: description of the figure for screen readers.
         edges: B + 1 edges of the bins, ascending.
-        series: counts of the B bins; each is drawn as shares of its sum.
-        x_label: what the bins are of.
+        series: counts of the B bins; each series is drawn as shares of its sum.
+        x_label: label of the axis of the bins.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
@@ -358,14 +358,14 @@ def draw_outlines(name: str, label: str, edges: Sequence[float], series: Sequenc
 
 
 def draw_shares(name: str, label: str, x: Sequence[float], series: Sequence[Series], x_label: str) -> str:
-    """Draw shares as curves over a number.
+    """Draw curves of shares.
 
     Args:
-        name: unique on the page.
-        label: what the figure shows, for screen readers.
+        name: name of the figure, unique on the page.
+        label: description of the figure for screen readers.
         x: P numbers, ascending.
         series: P shares each, from 0 to 1.
-        x_label: what the numbers are.
+        x_label: label of the axis of the numbers.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""Cells and tables of HTML reports, and the frame of a page, which is complete in one file."""
+"""Cells and tables of HTML reports, and the template of a page, which is a single self-contained file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Cell:
     """A cell.
 
     Attributes:
-        text: what it shows; lines are separated by line ends.
-        key: what it sorts by: a number, a text, or nothing.
-        mark: of a significant difference.
-        tones: `best`, `within`, `code`, `phrase`: how it is set.
-        asides: less prominent, one behind each line.
+        text: its text; lines are separated by line feeds.
+        key: its sort key: a number, a text, or None.
+        mark: mark of a significant difference.
+        tones: style classes of the cell: `best`, `within`, `code`, `phrase`.
+        asides: less prominent texts, one after each line.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, what it means in a sentence, and whether it holds numbers."""
+    """A column: its title, its meaning, and whether it contains numbers."""
 
     title: str
     meaning: str = ""
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row, and the curve that it belongs to, if any."""
+    """A row, and the number of the curve that it belongs to, or None."""
 
     cells: tuple[Cell, ...]
     series: int | None = None
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: unique name, title, columns, rows, sentences below it."""
+    """A table: its unique name, title, columns, rows, and the sentences below it."""
 
     name: str
     title: str
@@ -63,33 +63,33 @@ class Table:
 
 
 def code(text: object) -> str:
-    """A name from outside as code in a sentence; what would end it goes."""
+    """Format a name as code in a sentence, without backticks and repeated spaces."""
     return f"`{' '.join(printable(text).replace('`', '').split())}`"
 
 
 def text_cell(value: object, *tones: str) -> Cell:
-    """A cell with a text, which sorts by it."""
+    """Return a cell with a text, which is also its sort key."""
     shown = printable(value)
     return Cell(shown, shown.lower(), tones=tones)
 
 
 def number_cell(value: float, places: int = 2, sign: bool = False, mark: str = "", tones: tuple[str, ...] = ()) -> Cell:
-    """A cell with a number, which sorts by it; empty for NaN."""
+    """Return a cell with a number, which is also its sort key; the cell of NaN is empty."""
     value = float(value)
     return Cell(number_text(value, places, sign), None if math.isnan(value) else value, mark, tones)
 
 
 def share_cell(value: float) -> Cell:
-    """A cell with a share in per cent, which sorts by it; empty for NaN."""
+    """Return a cell with a share in per cent, which is also its sort key; the cell of NaN is empty."""
     return Cell(percent_text(value), None if math.isnan(value) else float(value))
 
 
 def page_template(package: str, name: str) -> Template:
-    """The template of a page.
+    """Return the template of a page.
 
     Args:
-        package: package that holds the template.
-        name: its file; it may extend `base.html.j2` and import from `tables.html.j2`.
+        package: package that contains the template.
+        name: file of the template; it may extend `base.html.j2` and import from `tables.html.j2`.
     """
 
     def text_of(file: str) -> str:
@@ -105,7 +105,7 @@ def page_template(package: str, name: str) -> Template:
 
 
 def prose(sentence: str) -> Markup:
-    """A sentence of ours for a page: escaped, names in backticks as code, double asterisks as strong."""
+    """Return a sentence of a report as HTML: escaped, with names in backticks as code, double asterisks as strong."""
     parts = re.split(r"`([^`]*)`", str(escape(sentence)))
     parts[0::2] = [re.sub(r"\*\*(.*?)\*\*", r"<strong>\1</strong>", part) for part in parts[0::2]]
     parts[1::2] = [f"<code>{part}</code>" for part in parts[1::2]]
@@ -113,10 +113,10 @@ def prose(sentence: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Text of a cell, escaped, that may be broken after each `+`."""
+    """Return the escaped text of a cell with a possible line break after each `+`."""
     return Markup(str(escape(text)).replace("+", "+<wbr>"))
 
 
 def as_it_is(drawing: str) -> Markup:
-    """A drawing for a template, which escapes nothing in it."""
+    """Mark a drawing as markup, which a template does not escape."""
     return Markup(drawing)

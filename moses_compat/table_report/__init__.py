@@ -1,1 +1,1 @@
-"""The report about a phrase table: what is measured, the verdict on each module, and the page."""
+"""The report about a phrase table: its measurements, the modules with their verdicts, and the page."""

@@ -1,4 +1,4 @@
-"""Modules about the entries of a table alone: size, lines, sources, counts, lengths, memory, and a sample."""
+"""Modules that only need the entries of a table: size, lines, sources, counts, lengths, memory, and a sample."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from moses_compat.table_report.modules import (
 from moses_compat.tables.inspect import GROUP_SIZES
 from phrasetool.phrases import Int64Array
 
-# Moses loads as many entries of a source unless the ini says otherwise.
+# Moses' default of the number of entries that are loaded per source.
 TABLE_LIMIT = 20
 # Shares above which the verdict is `check` and `problem`; see `verdict_above`.
 BEYOND_LIMIT = (0.05, 0.4)
 UNEQUAL_LENGTHS = (0.05, 0.2)
-# Sides differ much in length if one has more than so many words for a word of the other.
+# The lengths of the sides are very different if one has more than this number of words per word of the other.
 UNEQUAL = 3
-# The share of entries seen once above which they are worth a look.
+# The share of entries seen once above which the verdict is `check`.
 SINGLETONS = 0.5
-# Bytes of memory above which a form of the table is worth a look.
+# Bytes of memory of a form of the table above which the verdict is `check`.
 MUCH_MEMORY = 1 << 33
-# Ratios of the longer to the shorter side, each with a bar to the left and to the right.
+# Ratios of the longer to the shorter side that bound the bars of the figure, on the left and on the right.
 RATIOS = (1, 2, 3, 5, 8)
 
 Numbers = npt.NDArray[Any]
 
 
 def size_module(measured: MeasuredReport) -> Module:
-    """Size of the table."""
+    """Return the module about the size of the table."""
     summary, entries = measured.summary, measured.entries
     count = int(entries.good.sum())
     sources = _distinct(measured.sources.keys)
@@ -78,7 +78,7 @@ def _distinct(keys: Numbers) -> int:
 
 
 def group_module(measured: MeasuredReport) -> Module:
-    """Entries per source."""
+    """Return the module about the number of entries per source."""
     name, title = "entries-per-source", "Entries per source"
     sizes = group_sizes(measured)
     if not len(sizes):
@@ -111,14 +111,14 @@ def group_module(measured: MeasuredReport) -> Module:
 
 
 def group_sizes(measured: MeasuredReport) -> Int64Array:
-    """Entries of each source group that has any, int64."""
+    """Return the number of entries of each source group with entries, int64."""
     good = np.concatenate([[0], np.cumsum(measured.entries.good)])
     sizes = np.diff(good[measured.sources.offsets]).astype(np.int64)
     return sizes[sizes > 0]
 
 
 def count_module(measured: MeasuredReport) -> Module:
-    """Joint counts."""
+    """Return the module about joint counts."""
     name, title = "counts", "Counts of counts"
     entries = measured.entries
     joint = entries.joint[entries.good]
@@ -170,7 +170,7 @@ def count_module(measured: MeasuredReport) -> Module:
 
 
 def length_module(measured: MeasuredReport) -> Module:
-    """Lengths of phrases and their ratio."""
+    """Return the module about the lengths of phrases and their ratio."""
     name, title = "lengths", "Phrase lengths"
     lengths = _length_pairs(measured)
     total = int(lengths.sum())
@@ -203,7 +203,7 @@ def length_module(measured: MeasuredReport) -> Module:
         Series(side, [*counts[: LENGTHS + 1].tolist(), int(counts[LENGTHS + 1 :].sum())])
         for side, counts in (("sources", by_source), ("targets", by_target))
     ]
-    # Down to 1:2, 1:3 and so on to the left, and up to 2:1, 3:1 to the right.
+    # Ratios of 1:2, 1:3 and so on are to the left of 1:1, ratios of 2:1, 3:1 and so on to the right.
     step = np.searchsorted(RATIOS, longer[1:, 1:] / shorter[1:, 1:])
     place = np.where(words[1:, None] > words[None, 1:], len(RATIOS) - step, len(RATIOS) + step)
     shares = np.bincount(place.ravel(), lengths[1:, 1:].ravel(), minlength=2 * len(RATIOS) + 1).astype(np.int64)
@@ -219,14 +219,14 @@ def length_module(measured: MeasuredReport) -> Module:
 
 
 def _length_pairs(measured: MeasuredReport) -> Int64Array:
-    """Entries by the words of source and target, at most 255 each; int64, shape (256, 256)."""
+    """Return numbers of entries by the words of source and target, at most 255 each; int64, shape (256, 256)."""
     words = np.repeat(measured.sources.words, measured.sources.lines)[measured.entries.good].astype(np.uint16)
     both = (words << np.uint16(8)) | measured.entries.target_words[measured.entries.good]
     return np.bincount(both, minlength=1 << 16).reshape(256, 256)
 
 
 def line_module(measured: MeasuredReport) -> Module:
-    """Malformed lines, duplicates, and the programs that load the table."""
+    """Return the module about malformed lines, duplicates, and the programs that load the table."""
     name, title = "lines", "Duplicates and malformed lines"
     summary = measured.summary
     twice, back = (summary.oddities.get(key) for key in ("pair comes twice", "source comes back"))
@@ -241,8 +241,8 @@ def line_module(measured: MeasuredReport) -> Module:
         Row((number_cell(fault.entry + 1, 0), text_cell(fault.message, "phrase"))) for fault in summary.first_faults
     ]
     odd = [
-        Row((text_cell(kind), number_cell(found.lines, 0), number_cell(found.first, 0)))
-        for kind, found in sorted(summary.oddities.items(), key=lambda item: (-item[1].lines, item[0]))
+        Row((text_cell(kind), number_cell(oddity.lines, 0), number_cell(oddity.first, 0)))
+        for kind, oddity in sorted(summary.oddities.items(), key=lambda item: (-item[1].lines, item[0]))
     ]
     loaders = [
         Row((
@@ -267,7 +267,7 @@ def line_module(measured: MeasuredReport) -> Module:
     refused = [verdict.loader for verdict in measured.loaders if verdict.answer == "no"]
     if summary.faults:
         verdict, advice = PROBLEM, (
-            f"{summary.faults:,} lines are no entries, the first is line {summary.first_faults[0].entry + 1:,}: Moses "
+            f"{summary.faults:,} lines are malformed, the first is line {summary.first_faults[0].entry + 1:,}: Moses "
             "stops there, and `phrasetool prune --on-error skip` removes them."
         )  # fmt: skip
     elif "moses" in refused:
@@ -293,7 +293,7 @@ def line_module(measured: MeasuredReport) -> Module:
 
 
 def memory_of(measured: MeasuredReport, points: float) -> list[tuple[str, int | None, str]]:
-    """Bytes of the forms of the table: name, bytes (None if unknown) and where the number comes from.
+    """Return the forms of the table: name, bytes (None if unknown) and the origin of the number.
 
     Args:
         measured: the table.
@@ -306,8 +306,8 @@ def memory_of(measured: MeasuredReport, points: float) -> list[tuple[str, int | 
     lines = measured.entries.good
     kept = np.add.reduceat(lines, measured.sources.offsets[:-1]) > 0 if len(lines) else np.zeros(0, np.bool_)
     source_words = int(measured.sources.words[kept].sum(dtype=np.int64))
-    # Layout observed in CreateProbingPT: a hash table with room for 1.2 keys a source; per source a number of entries,
-    # per entry 16 bytes, its scores in single precision and its target words.
+    # Layout observed in CreateProbingPT: a hash table with 1.2 slots per source; per source a number of entries; per
+    # entry 16 bytes, its scores in single precision and its target words.
     probing = 16 * (groups * 12 // 10) + 8 * groups + entries * (16 + 4 * scores) + 4 * words
     # Arrays of `phrasetool.smt.decoder.table.TranslationTable`.
     slots = 1 << max((2 * groups - 1).bit_length(), 1) if groups else 2
@@ -323,7 +323,7 @@ def memory_of(measured: MeasuredReport, points: float) -> list[tuple[str, int | 
 
 
 def memory_module(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int]) -> Module:
-    """Bytes of the forms of the table."""
+    """Return the module about the memory of the forms of the table."""
     name, title = "memory", "Memory of each form"
     points = [
         len(ShownEntry.of(shown.lines[row]).alignment.split(b" ")) for row in sample if _has_alignment(shown, row)
@@ -362,7 +362,7 @@ def _bytes_text(size: int) -> str:
 
 
 def sample_module(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int]) -> Module:
-    """Entries drawn at random."""
+    """Return the module with entries drawn at random."""
     name, title = "sample", "Sample of entries"
     if not sample:
         return Module(name, title, NOT_MEASURED, "not measured: needs a table with entries")

@@ -56,36 +56,36 @@ Numbers = npt.NDArray[Any]
 THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
 # AUC below which the verdict is `problem` and `check`.
 LEAST_AUC = (0.75, 0.9)
-# The share of entries removed at 0.7 above which pruning is worth a look.
+# The share of entries removed at 0.7 above which the verdict is `check`.
 REMOVABLE = 0.05
-# Occurrences that a threshold may cost to be recommended.
+# The share of occurrences that a recommended threshold may remove.
 CHEAP = 0.01
-# An entry is suspicious if it was seen so often and is less similar than this share of the random pairs.
+# An entry is suspicious if it has at least this count and is less similar than this share of the random pairs.
 SUSPICIOUS_COUNT = 10
 SUSPICIOUS_QUANTILE = 0.95
-# Occurrences of suspicious entries above which the verdict is `check` and `problem`.
+# Shares of the occurrences of suspicious entries above which the verdict is `check` and `problem`.
 SUSPICIOUS_OCCURRENCES = (0.001, 0.01)
 
 
 def coverage_module(measured: MeasuredReport) -> Module:
-    """Coverage of a development set."""
+    """Return the module about the coverage of a development set."""
     name, title = "coverage", "Coverage of the development set"
-    found = measured.coverage
-    if found is None:
+    coverage = measured.coverage
+    if coverage is None:
         return missing_module(name, title, "--dev SOURCE REFERENCE")
     facts = [
-        Fact.count("tokens", found.tokens), Fact.count("sentences", found.sentences),
-        Fact.share("tokens covered by one-word entries", found.by_words, found.tokens),
-        Fact.share("tokens covered by any entry", found.by_any, found.tokens),
-        Fact.share("sentences covered by one-word entries", found.sentences_by_words, found.sentences),
-        Fact.share("sentences covered by any entry", found.sentences_by_any, found.sentences),
-        Fact.count("words without a one-word entry", len(found.unknown)),
+        Fact.count("tokens", coverage.tokens), Fact.count("sentences", coverage.sentences),
+        Fact.share("tokens covered by one-word entries", coverage.by_words, coverage.tokens),
+        Fact.share("tokens covered by any entry", coverage.by_any, coverage.tokens),
+        Fact.share("sentences covered by one-word entries", coverage.sentences_by_words, coverage.sentences),
+        Fact.share("sentences covered by any entry", coverage.sentences_by_any, coverage.sentences),
+        Fact.count("words without a one-word entry", len(coverage.unknown)),
     ]  # fmt: skip
     if measured.reference:
         facts.append(known_fact("tokens of the reference in some target", measured.reference))
-    missing = share_of(found.tokens - found.by_any, found.tokens)
-    verdict = PROBLEM if not found.tokens else verdict_above(missing, UNCOVERED)
-    if not found.tokens:
+    missing = share_of(coverage.tokens - coverage.by_any, coverage.tokens)
+    verdict = PROBLEM if not coverage.tokens else verdict_above(missing, UNCOVERED)
+    if not coverage.tokens:
         advice = "The development set has no word: check the file."
     elif verdict == GOOD:
         advice = f"Entries cover {percent_text(1 - missing)} of the tokens; nothing to do."
@@ -100,9 +100,9 @@ def coverage_module(measured: MeasuredReport) -> Module:
     )  # fmt: skip
     rows = tuple(
         Row((phrase_cell(word), number_cell(count, 0), number_cell(inside, 0)))
-        for word, count, inside in found.unknown[:SHOWN_WORDS]
+        for word, count, inside in coverage.unknown[:SHOWN_WORDS]
     )
-    more = len(found.unknown) - len(rows)
+    more = len(coverage.unknown) - len(rows)
     notes = (f"{more:,} more words are not shown.",) if more > 0 else ()
     tables = (
         (Table("oov", "Words without a one-word entry, most frequent first", columns, rows, notes),) if rows else ()
@@ -113,7 +113,7 @@ def coverage_module(measured: MeasuredReport) -> Module:
 
 
 def ini_module(measured: MeasuredReport) -> Module:
-    """Whether the table fits a moses.ini."""
+    """Return the module about the agreement of the table with a moses.ini."""
     name, title = "moses-ini", "Fit to moses.ini"
     if measured.ini is None:
         return missing_module(name, title, "--moses-ini INI")
@@ -156,7 +156,7 @@ def ini_module(measured: MeasuredReport) -> Module:
 
 
 def bitext_module(measured: MeasuredReport) -> Module:
-    """Whether a bitext is the one of the table."""
+    """Return the module about the agreement of the table with a bitext."""
     name, title = "bitext", "Fit to the bitext"
     fit = measured.bitext
     if fit is None:
@@ -194,7 +194,7 @@ def bitext_module(measured: MeasuredReport) -> Module:
 
 
 def removed_rows(measured: MeasuredReport) -> Int64Array:
-    """Removed entries, most frequent first; without counts in table order."""
+    """Return the removed entries, the most frequent first, or in table order if the table has no counts."""
     entries = measured.entries
     if measured.small is None:
         return np.zeros(0, np.int64)
@@ -203,7 +203,7 @@ def removed_rows(measured: MeasuredReport) -> Int64Array:
 
 
 def compare_module(measured: MeasuredReport, shown: ShownLines) -> Module:
-    """What pruning removed."""
+    """Return the module about the entries that pruning removed."""
     name, title = "compare", "What pruning removed"
     small = measured.small
     if small is None:
@@ -252,22 +252,22 @@ def compare_module(measured: MeasuredReport, shown: ShownLines) -> Module:
     if counted.any():
         drawings.append(_by_count(entries.joint, removed, counted))
     if measured.similarity is not None:
-        drawings.append(_by_similarity(entries.worth, removed, good))
+        drawings.append(_by_similarity(entries.similarity, removed, good))
     rows = removed_rows(measured)[:SHOWN_ENTRIES].tolist()
     tables = (shown.table(measured, "removed-entries", "Most frequent removed entries", rows),) if rows else ()
     return Module(name, title, verdict, advice, facts, tuple(drawings), tables)
 
 
 def _lost_sources(measured: MeasuredReport, removed: Mask) -> tuple[int, int]:
-    """Single words, and sources of any length, all of whose entries were removed."""
+    """Return the numbers of single words, and of all sources, whose entries were all removed."""
     offsets = measured.sources.offsets
     if not len(removed):
         return 0, 0
     good = np.diff(np.concatenate([[0], np.cumsum(measured.entries.good)])[offsets])
-    gone = np.diff(np.concatenate([[0], np.cumsum(removed)])[offsets])
-    lost = (good > 0) & (gone == good)
-    # A source that comes back may have entries elsewhere.
-    left = np.unique(measured.sources.keys[gone < good])
+    removed_counts = np.diff(np.concatenate([[0], np.cumsum(removed)])[offsets])
+    lost = (good > 0) & (removed_counts == good)
+    # In an unsorted table, a source may have further entries in another group.
+    left = np.unique(measured.sources.keys[removed_counts < good])
     keys, first = np.unique(measured.sources.keys[lost], return_index=True)
     words = measured.sources.words[lost][first][~np.isin(keys, left)]
     return int((words == 1).sum()), len(words)
@@ -299,31 +299,31 @@ def _by_count(joint: FloatArray, removed: Mask, counted: Mask) -> Drawing:
         _BOTH)  # fmt: skip
 
 
-def _by_similarity(worth: FloatArray, removed: Mask, good: Mask) -> Drawing:
+def _by_similarity(similarities: FloatArray, removed: Mask, good: Mask) -> Drawing:
     edges = np.linspace(-1, 1, SIMILARITY_BINS // 2 + 1)
 
     def values(marks: Mask) -> list[int]:
-        return [*map(int, np.histogram(worth[marks], edges)[0])]
+        return [*map(int, np.histogram(similarities[marks], edges)[0])]
 
-    series = _two(values, removed, good & np.isfinite(worth))
+    series = _two(values, removed, good & np.isfinite(similarities))
     return Drawing("By similarity", lambda key: draw_histogram(
         key, "kept and removed entries by similarity", edges.tolist(), series, "similarity"), _BOTH)  # fmt: skip
 
 
 def similarity_module(measured: MeasuredReport) -> Module:
-    """Similarities of entries and of random pairs."""
+    """Return the module about the similarities of entries and of random pairs."""
     name, title = "similarity", "Similarity"
     similarity = measured.similarity
     if similarity is None:
         return missing_module(name, title, "-m MODEL")
     entries = measured.entries
-    worth = entries.worth[entries.good]
-    scored = worth[np.isfinite(worth)]
+    similarities = entries.similarity[entries.good]
+    scored = similarities[np.isfinite(similarities)]
     auc = auc_of(scored, similarity.random)
     facts = [
         Fact("model", similarity.signature, similarity.signature),
         Fact.count("entries with a score", len(scored)),
-        Fact.count("entries without a known word on a side", len(worth) - len(scored)),
+        Fact.count("entries without a known word on a side", len(similarities) - len(scored)),
         Fact.number("median similarity of entries", _median(scored)),
         Fact.number("median similarity of random pairs", _median(similarity.random)),
         Fact.number("AUC of entries against random pairs", auc, 3),
@@ -344,11 +344,11 @@ def similarity_module(measured: MeasuredReport) -> Module:
         key, "similarities of entries and of random pairs", edges.tolist(), series, "similarity"),
         ("entries", "random pairs"))  # fmt: skip
     verdict = GOOD if auc >= LEAST_AUC[1] else CHECK if auc >= LEAST_AUC[0] else PROBLEM
-    told = f"The model ranks an entry above a random pair in {percent_text(auc)} of the cases"
+    statement = f"The model ranks an entry above a random pair in {percent_text(auc)} of the cases"
     advice = {
-        GOOD: f"{told}; nothing to do.",
-        CHECK: f"{told}: check that it was trained on this table's domain before you prune by similarity.",
-        PROBLEM: f"{told}: do not prune by similarity with it; train it on pairs of this table.",
+        GOOD: f"{statement}; nothing to do.",
+        CHECK: f"{statement}: check that it was trained on this table's domain before you prune by similarity.",
+        PROBLEM: f"{statement}: do not prune by similarity with it; train it on pairs of this table.",
     }[verdict]
     return Module(name, title, verdict, advice, tuple(facts), (drawing,), explanation=(
         "The similarity of an entry is the better one of both directions, which `prune --threshold` compares with the "
@@ -361,7 +361,10 @@ def _median(values: FloatArray) -> float:
 
 
 def auc_of(values: FloatArray, others: FloatArray) -> float:
-    """The chance that one of N values is larger than one of M others, ties counting one half; NaN without either."""
+    """Return the probability that one of N values is larger than one of M others, where ties count one half.
+
+    The result is NaN if either is empty.
+    """
     if not len(values) or not len(others):
         return math.nan
     ordered = np.sort(others)
@@ -370,7 +373,7 @@ def auc_of(values: FloatArray, others: FloatArray) -> float:
 
 
 def threshold_module(measured: MeasuredReport) -> Module:
-    """Entries and occurrences that each threshold removes."""
+    """Return the module about the entries and occurrences that each threshold removes."""
     name, title = "thresholds", "Pruning by similarity"
     if measured.similarity is None:
         return missing_module(name, title, "-m MODEL")
@@ -381,9 +384,9 @@ def threshold_module(measured: MeasuredReport) -> Module:
     total = float(joint.sum())
     rows, shares, occurrences = [], [], []
     for threshold in THRESHOLDS:
-        # In double precision, as the decision compares.
+        # Compared in double precision, as in pruning.
         removed = (entries.strength.astype(np.float64) < threshold) & good
-        below = (entries.worth.astype(np.float64) < threshold) & good
+        below = (entries.similarity.astype(np.float64) < threshold) & good
         shares.append(share_of(int(removed.sum()), count))
         occurrences.append(share_of(float(joint[removed].sum()), total) if total else math.nan)
         rows.append(Row((
@@ -430,22 +433,22 @@ def threshold_module(measured: MeasuredReport) -> Module:
 
 
 def suspicious_rows(measured: MeasuredReport) -> Int64Array:
-    """Entries seen at least ten times that are less similar than 95 % of the random pairs, most frequent first."""
+    """Return entries seen at least ten times that are less similar than 95 % of the random pairs, by frequency."""
     entries = measured.entries
     if measured.similarity is None:
         return np.zeros(0, np.int64)
     limit = _suspicious_below(measured.similarity)
-    rows = np.flatnonzero(entries.good & (entries.worth < limit) & (entries.joint >= SUSPICIOUS_COUNT))
+    rows = np.flatnonzero(entries.good & (entries.similarity < limit) & (entries.joint >= SUSPICIOUS_COUNT))
     return rows[np.argsort(-entries.joint[rows], kind="stable")]
 
 
 def _suspicious_below(similarity: Similarity) -> np.float32:
-    """The similarity below which an entry is suspicious; none is below -1."""
+    """Return the similarity below which an entry is suspicious; -1, below which no entry is, without random pairs."""
     return np.float32(np.quantile(similarity.random, SUSPICIOUS_QUANTILE) if len(similarity.random) else -1)
 
 
 def suspicious_module(measured: MeasuredReport, shown: ShownLines) -> Module:
-    """Frequent entries with a low similarity."""
+    """Return the module about frequent entries with a low similarity."""
     name, title = "suspicious", "Suspicious frequent entries"
     if measured.similarity is None:
         return missing_module(name, title, "-m MODEL")

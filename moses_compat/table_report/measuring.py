@@ -1,8 +1,8 @@
 """Measurement of a table for its report, without its lines.
 
-The table is read three times: for the one inspection that `inspect` and `binarize` use; for numbers of every entry; and
-for the lines of the entries that are shown.  Of an entry 14 bytes are held, 8 more with a model, 2 with a smaller table
-and one with a bitext, and of a source 14; while they are put together and counted, up to 40 bytes an entry besides.
+The table is read three times: for the inspection that `inspect` and `binarize` use, too; for numbers of every entry;
+and for the lines of the entries that are shown.  Memory: 14 bytes per entry, 8 more with a model, 2 with a smaller
+table and 1 with a bitext, and 14 bytes per source; in addition up to 40 bytes per entry while blocks are joined.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ from phrasetool.pruning.protection import DEFAULT_COUNT, KeepBest, frequent_tran
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.watch import SILENT, Watch
 
-# As `prune --threshold` decides by default.
+# The method and protection of `prune --threshold` by default.
 METHOD = parse_method("semantic")
 BEST = KeepBest(10, "all", DEFAULT_COUNT)
-# Entries whose sources are paired with other targets, for the similarities of random pairs.
+# Number of entries whose sources are paired with other targets, for the similarities of random pairs.
 _RANDOM = 20_000
-# In `EntryNumbers.found`.
+# Bits of `EntryNumbers.in_bitext`.
 _TOGETHER, _CONSISTENT = np.uint8(1), np.uint8(2)
 # In `SourceNumbers.complete`: whether the joint counts of a source add up to its own count.
 UNKNOWN, EQUAL, FEWER, MORE = range(4)
 _MOST = 255
-# Counts are written with six digits.
+# Tolerance of sums of counts, because counts are written with six digits.
 _ROUNDING = 1e-5
 
 
@@ -74,14 +74,14 @@ class ReportRequest:
 
     Attributes:
         table: the file.
-        model_folder: model of the similarities; None: there are none.
+        model_folder: model of the similarities; None for no similarities.
         ini: moses.ini that is to load the table.
         bitext: source and target side of the bitext of the table.
         development: source and reference of a development set.
         small: pruned table that is compared with the table.
-        seed: of the sample and of the random pairs.
-        threads: worker threads.
-        block_bytes: about how much text is worked on at a time.
+        seed: seed of the sample and of the random pairs.
+        threads: number of worker threads.
+        block_bytes: approximate number of bytes of a block of text.
     """
 
     table: str
@@ -95,7 +95,7 @@ class ReportRequest:
     block_bytes: int = BLOCK_BYTES
 
     def scan(self, watch: Watch) -> TableScan:
-        """How tables are read: whatever looks wrong is a part of the report."""
+        """Return how tables are read: malformed lines are kept, because the report describes them."""
         return TableScan("keep", self.threads, self.block_bytes, allow_empty=True, force=True, warn=watch.warn)
 
 
@@ -104,26 +104,29 @@ class EntryNumbers:
     """Numbers of the N lines of a table.
 
     Attributes:
-        good: bool, shape (N,): the line is an entry; the other numbers of other lines mean nothing.
+        good: bool, shape (N,), whether the line is an entry; the other numbers of other lines are undefined.
         target_words: uint8, shape (N,), words of the target, at most 255.
-        joint: float32, shape (N,), joint counts, NaN where there is none.
+        joint: float32, shape (N,), joint counts; NaN for a missing count.
         targets: uint64, shape (N,), keys of the targets.
-        worth: float32, shape (N,), the better similarity, infinite where the model has no score; empty without a model.
-        strength: float32, shape (N,), the largest threshold that the entry survives, infinite if any.
-        kept: bool, shape (N,): the smaller table has the entry; empty without one.
-        frequent: bool, shape (N,): mutual translations seen often (see `frequent_rows`); empty without a smaller table.
-        found: uint8, shape (N,), what the bitext has; empty without one.
+        similarity: float32, shape (N,), similarity of the better direction; infinite if the model has no score; empty
+            without a model.
+        strength: float32, shape (N,), the largest threshold that keeps the entry; infinite if all do; empty without a
+            model.
+        kept: bool, shape (N,), whether the smaller table has the entry; empty without one.
+        frequent: bool, shape (N,), whether the entry is a frequent mutual translation (see `frequent_translations`);
+            empty without a smaller table.
+        in_bitext: uint8, shape (N,), bits `_TOGETHER` and `_CONSISTENT`; empty without a bitext.
     """
 
     good: Mask
     target_words: npt.NDArray[np.uint8]
     joint: FloatArray
     targets: HashArray
-    worth: FloatArray
+    similarity: FloatArray
     strength: FloatArray
     kept: Mask
     frequent: Mask
-    found: npt.NDArray[np.uint8]
+    in_bitext: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,9 @@ class SourceNumbers:
     """Numbers of the G source groups of a table.
 
     Attributes:
-        lines: int32, shape (G,), lines of each, malformed ones included.
+        lines: int32, shape (G,), lines of each group, including malformed ones.
         words: uint8, shape (G,), words of the source, at most 255.
-        keys: uint64, shape (G,), keys of the sources; 0 where no line of the group is an entry.
+        keys: uint64, shape (G,), keys of the sources; 0 if no line of the group is an entry.
         complete: uint8, shape (G,), whether the joint counts add up to the count of the source.
     """
 
@@ -144,7 +147,7 @@ class SourceNumbers:
 
     @property
     def offsets(self) -> Int64Array:
-        """int64, shape (G + 1,), the first line of each."""
+        """The first line of each group, and the end of the last, int64, shape (G + 1,)."""
         return prefix_sums(self.lines)
 
 
@@ -153,9 +156,10 @@ class Similarity:
     """Similarities of a model.
 
     Attributes:
-        signature: of the model.
-        fit: how well the model fits the first entries; None where there are too few.
-        random: float32, the better similarity of sources with the target of another entry, of pairs with known words.
+        signature: signature of the model.
+        fit: compatibility of the model with the first entries; None if these are too few.
+        random: float32, similarities of random pairs with known words (sources with the target of another entry), in
+            the better direction.
     """
 
     signature: str
@@ -184,7 +188,7 @@ class SmallTable:
         path: the file.
         lines: its lines.
         pairs: its different pairs.
-        others: pairs that the larger table does not have.
+        others: pairs that the larger table lacks.
     """
 
     path: str
@@ -195,16 +199,16 @@ class SmallTable:
 
 @dataclass(frozen=True)
 class MeasuredReport:
-    """All that a report is made of.
+    """All measurements of a report.
 
     Attributes:
-        request: what was asked for.
-        summary, loaders: the inspection.
+        request: the request.
+        summary, loaders: results of the inspection.
         file_bytes: size of the file.
-        entries, sources: their numbers.
-        derived: entries whose joint count was derived from two counts.
-        target_words: running words of all targets.
-        similarity, coverage, bitext, ini, small: None where the input is missing.
+        entries, sources: numbers of the entries and sources.
+        derived: number of entries whose joint count was derived from two counts.
+        target_words: number of running words of all targets.
+        similarity, coverage, bitext, ini, small: results for optional inputs; None for a missing input.
         reference: words of the reference of the development set that occur in targets.
     """
 
@@ -240,23 +244,23 @@ class _Part(NamedTuple):
 
 
 _TYPES = {
-    "good": np.bool_, "target_words": np.uint8, "joint": np.float32, "targets": np.uint64, "worth": np.float32,
-    "strength": np.float32, "kept": np.bool_, "frequent": np.bool_, "found": np.uint8, "lines": np.int32,
+    "good": np.bool_, "target_words": np.uint8, "joint": np.float32, "targets": np.uint64, "similarity": np.float32,
+    "strength": np.float32, "kept": np.bool_, "frequent": np.bool_, "in_bitext": np.uint8, "lines": np.int32,
     "words": np.uint8, "keys": np.uint64, "complete": np.uint8,
 }  # fmt: skip
 
 
 @dataclass
 class _BlockMeasurer:
-    """Measures a block; may be called by several threads.
+    """Measures a block; safe to call in threads.
 
     Attributes:
         reader: parses and scores blocks.
-        drawn: int64, ascending, lines for random pairs.
-        pairs: of the smaller table.
-        lookup: of the bitext.
+        drawn: lines for random pairs, int64, ascending.
+        pairs: pairs of the smaller table.
+        lookup: looks up entries in the bitext.
         reference: words of the reference of a development set.
-        model: whether the reader has one.
+        model: whether the reader has a model.
     """
 
     reader: EntryReader
@@ -280,28 +284,28 @@ class _BlockMeasurer:
         keys = np.zeros((2, len(good)), np.uint64)
         keys[:, rows] = side_keys(raw.text, raw.line_offsets, rows)
         heads = block.group_offsets[:-1]
-        worth, strength = np.zeros((2, 0), np.float32)
+        similarities, strength = np.zeros((2, 0), np.float32)
         if self.model:
             ranking = rank(METHOD, measures_of(read, occurrences=True))
-            worth = ranking.worth.astype(np.float32)
-            # Similarities are of single precision, so nothing is lost.
+            similarities = ranking.worth.astype(np.float32)
+            # This loses no precision, because similarities have single precision.
             strength = ranking.strengths(BEST).astype(np.float32)
         kept = frequent = np.zeros(0, np.bool_)
         if self.pairs is not None:
             frequent = frequent_translations(counts.values, DEFAULT_COUNT)
             kept = self.pairs.find(hash_pairs(raw.text, raw.line_offsets, good))
-        found, marks = np.zeros(0, np.uint8), []
+        in_bitext, marks = np.zeros(0, np.uint8), []
         if self.lookup is not None:
-            found = np.zeros(len(good), np.uint8)
+            in_bitext = np.zeros(len(good), np.uint8)
             sources = self.lookup.marks[0].read(raw.text, block.line_offsets[rows], block.source_ends[rows])
             targets = self.lookup.marks[1].read(raw.text, target_starts, target_ends)
             together, consistent = self.lookup(sources, targets, joint[rows])
-            found[rows] = together * _TOGETHER + consistent * _CONSISTENT
+            in_bitext[rows] = together * _TOGETHER + consistent * _CONSISTENT
             marks += [distinct_words(sources), distinct_words(targets)]
         if self.reference is not None:
             marks.append(distinct_words(self.reference.read(raw.text, target_starts, target_ends)))
         of_entries = EntryNumbers(
-            good, target_words, joint.astype(np.float32), keys[1], worth, strength, kept, frequent, found
+            good, target_words, joint.astype(np.float32), keys[1], similarities, strength, kept, frequent, in_bitext
         )
         of_sources = SourceNumbers(
             np.diff(block.group_offsets).astype(np.int32), np.minimum(block.source_lengths, _MOST).astype(np.uint8),
@@ -315,7 +319,7 @@ class _BlockMeasurer:
     def _drawn(
         self, raw: RawBlock, offsets: Int64Array, sources: Phrases, targets: Phrases, good: Mask
     ) -> tuple[Phrases, Phrases] | None:
-        """The phrases of the lines of a block that were drawn."""
+        """Return the phrases of the drawn lines of a block."""
         if not self.model:
             return None
         first, last = np.searchsorted(self.drawn, [raw.first_entry, raw.first_entry + raw.lines])
@@ -325,7 +329,7 @@ class _BlockMeasurer:
 
 
 def _complete(counts: npt.NDArray[np.float64], good: Mask, heads: Int64Array) -> npt.NDArray[np.uint8]:
-    """Whether the joint counts of each source add up to its count; uint8, shape (G,)."""
+    """Compare the joint counts of sources to their counts: `UNKNOWN`, `EQUAL`, `FEWER` or `MORE`; uint8, shape (G,)."""
     if not len(heads):
         return np.zeros(0, np.uint8)
     joint, own = counts[:, OF_PAIR], counts[:, OF_SOURCE]
@@ -345,7 +349,7 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
 
     Raises:
         DataError: a file cannot be read or is of another kind, or texts have different numbers of lines.
-        ModelError: the model is none of phrase pairs.
+        ModelError: the model is not a model of phrase pairs.
     """
     scan = request.scan(watch)
     model = BilingualModel.load(request.model_folder) if request.model_folder else None
@@ -364,16 +368,16 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
         similar = ModelSimilarities(model, check) if model else None
         reader = EntryReader(source, scan, similar)
         measurer = _BlockMeasurer(reader, drawn, pairs, lookup, reference, model is not None)
-        done = 0
+        lines = 0
         for part in run(reader.items(), measurer, request.threads):
             marks = [*(lookup.marks if lookup else ()), *([reference] if reference else [])]
-            for words, found in zip(marks, part.marks, strict=True):
-                words.add(found)
+            for words, block_words in zip(marks, part.marks, strict=True):
+                words.add(block_words)
             parts.append(part)
-            done += len(part.entries.good)
-            progress(part.position, done)
-        reader.finish(done)
-    if done != summary.entries:
+            lines += len(part.entries.good)
+            progress(part.position, lines)
+        reader.finish(lines)
+    if lines != summary.entries:
         raise _changed(request.table)
     entries = _joined(EntryNumbers, [part.entries for part in parts])
     sources = _joined(SourceNumbers, [part.sources for part in parts])
@@ -395,7 +399,7 @@ def measure_report(request: ReportRequest, watch: Watch = SILENT) -> MeasuredRep
 
 
 def _joined(kind: type[_Numbers], parts: Sequence[_Numbers]) -> _Numbers:
-    """Numbers of blocks as those of the table."""
+    """Concatenate the numbers of blocks to those of the table."""
     names = [one.name for one in fields(kind)]
     return kind(**{name: _all_blocks(parts, name) for name in names})
 
@@ -412,7 +416,7 @@ def _read_ini(request: ReportRequest) -> IniFit | None:
 
 
 def _read_small(request: ReportRequest, scan: TableScan, watch: Watch) -> tuple[SmallTable | None, PairSet | None]:
-    """The pairs of the smaller table."""
+    """Read the pairs of the smaller table."""
     if request.small is None:
         return None, None
 
@@ -423,8 +427,8 @@ def _read_small(request: ReportRequest, scan: TableScan, watch: Watch) -> tuple[
     lines = 0
     with Input(request.small) as source, watch.file("compare", source.size()) as progress:
         check_plausible(source, scan)
-        for raw, found in run(scan.raw_blocks(source), work, request.threads):
-            hashes.append(found)
+        for raw, block_hashes in run(scan.raw_blocks(source), work, request.threads):
+            hashes.append(block_hashes)
             lines += raw.lines
             progress(raw.position, lines)
     pairs = PairSet(hashes)
@@ -432,7 +436,7 @@ def _read_small(request: ReportRequest, scan: TableScan, watch: Watch) -> tuple[
 
 
 def _read_development(request: ReportRequest) -> tuple[bytes | None, WordMarks | None, Int64Array]:
-    """The source text, and the words of the reference with the ids of its running words."""
+    """Read the source text, the words of the reference, and the ids of the reference's running words."""
     if request.development is None:
         return None, None, np.zeros(0, np.int64)
     source, reference = request.development
@@ -444,7 +448,7 @@ def _read_development(request: ReportRequest) -> tuple[bytes | None, WordMarks |
 
 
 def _similarity(model: BilingualModel, fit: ModelFit | None, parts: Sequence[_Part], seed: int) -> Similarity:
-    """Similarities of the sources that were drawn with targets of other entries."""
+    """Compute the similarities of drawn sources with targets of other entries."""
     drawn = [part.drawn for part in parts if part.drawn]
     sources, targets = (Phrases.concatenate([sides[side] for sides in drawn]) for side in range(2))
     rng = np.random.default_rng([seed, 2])
@@ -457,7 +461,7 @@ def _similarity(model: BilingualModel, fit: ModelFit | None, parts: Sequence[_Pa
 def _bitext_fit(lookup: BitextLookup, entries: EntryNumbers) -> BitextFit:
     source, target, known_pairs = lookup.known_pairs()
     counted = entries.good & ~np.isnan(entries.joint)
-    together, consistent = ((entries.found & bit) > 0 for bit in (_TOGETHER, _CONSISTENT))
+    together, consistent = ((entries.in_bitext & bit) > 0 for bit in (_TOGETHER, _CONSISTENT))
     return BitextFit(
         lookup.sides[0].sentences.sentences, source, target, known_pairs, int(entries.good.sum()),
         int((together & entries.good).sum()), int(counted.sum()), int((consistent & counted).sum()),
@@ -469,9 +473,9 @@ def lines_at(path: str, scan: TableScan, rows: Iterable[int], watch: Watch = SIL
 
     Args:
         path: the file.
-        scan: how the table is read.
+        scan: settings of reading.
         rows: numbers of the lines, from 0.
-        watch: follows the work.
+        watch: receives progress.
 
     Returns:
         Number from 0 -> the line.
@@ -479,21 +483,21 @@ def lines_at(path: str, scan: TableScan, rows: Iterable[int], watch: Watch = SIL
     Raises:
         DataError: the table has fewer lines.
     """
-    wanted = np.unique(np.fromiter(rows, np.int64))
-    found: dict[int, TableLine] = {}
-    if not len(wanted):
-        return found
+    numbers = np.unique(np.fromiter(rows, np.int64))
+    lines: dict[int, TableLine] = {}
+    if not len(numbers):
+        return lines
     with Input(path) as source, watch.file("read examples", source.size()) as progress:
         for raw in scan.raw_blocks(source):
-            first, last = np.searchsorted(wanted, [raw.first_entry, raw.first_entry + raw.lines])
-            for row in wanted[first:last].tolist():
+            first, last = np.searchsorted(numbers, [raw.first_entry, raw.first_entry + raw.lines])
+            for row in numbers[first:last].tolist():
                 start, end = raw.line_offsets[row - raw.first_entry : row - raw.first_entry + 2].tolist()
                 fields = raw.text[start:end].tobytes().strip(b"\r\n").split(b"|||")
-                found[row] = TableLine(row + 1, tuple(part.strip(b" \t") for part in fields))
+                lines[row] = TableLine(row + 1, tuple(part.strip(b" \t") for part in fields))
             progress(raw.position, raw.first_entry + raw.lines)
-    if len(found) < len(wanted):
+    if len(lines) < len(numbers):
         raise _changed(path)
-    return found
+    return lines
 
 
 def _changed(path: str) -> DataError:
@@ -504,12 +508,12 @@ def draw_rows(good: Mask, count: int, seed: int) -> Int64Array:
     """Draw entries.
 
     Args:
-        good: bool, shape (N,): which lines are entries.
-        count: entries to draw, at most; all if there are fewer.
-        seed: of the draw.
+        good: which lines are entries, bool, shape (N,).
+        count: maximum number of entries to draw.
+        seed: random seed.
 
     Returns:
-        int64, numbers of lines, ascending.
+        Numbers of the drawn lines, int64, ascending.
     """
     rows = np.flatnonzero(good)
     if len(rows) <= count:

@@ -46,7 +46,7 @@ from phrasetool.watch import SILENT, Watch
 
 # Verdict -> its mark, which needs no colour.
 MARKS = {GOOD: "✓", CHECK: "!", PROBLEM: "✗", NOT_MEASURED: "–"}
-# Verdict -> what a number of modules has: `3 to check`.
+# Verdict -> its words after a number of modules: `3 to check`.
 _COUNTED = {GOOD: "good", CHECK: "to check", PROBLEM: "with a problem", NOT_MEASURED: "not measured"}
 
 
@@ -66,16 +66,16 @@ class TableReport:
 
     @property
     def summary(self) -> str:
-        """How many modules have each verdict."""
+        """The number of modules with each verdict, as text."""
         return summary_of(self.modules)
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the report's values for `--json`."""
         return {"entries": self.entries, "modules": {module.name: module.as_dict() for module in self.modules}}
 
 
 def summary_of(modules: Sequence[Module]) -> str:
-    """How many modules have each verdict, worst first."""
+    """Return the number of modules with each verdict as text, worst first."""
     counts = Counter(module.verdict for module in modules)
     return ", ".join(
         f"{counts[verdict]} {_COUNTED[verdict]}" for verdict in (PROBLEM, CHECK, GOOD, NOT_MEASURED) if counts[verdict]
@@ -87,7 +87,7 @@ def report_table(request: ReportRequest, watch: Watch = SILENT) -> TableReport:
 
     Raises:
         DataError: a file cannot be read or is of another kind, or texts have different numbers of lines.
-        ModelError: the model is none of phrase pairs.
+        ModelError: the model is not a model of phrase pairs.
     """
     measured = measure_report(request, watch)
     sample = draw_rows(measured.entries.good, SAMPLE, request.seed).tolist()
@@ -99,7 +99,7 @@ def report_table(request: ReportRequest, watch: Watch = SILENT) -> TableReport:
 
 
 def modules_of(measured: MeasuredReport, shown: ShownLines, sample: Sequence[int]) -> tuple[Module, ...]:
-    """The modules of a report, in the order of the page."""
+    """Return the modules of a report, in the order of the page."""
     return (
         size_module(measured), line_module(measured), group_module(measured), count_module(measured),
         length_module(measured), similarity_module(measured), threshold_module(measured),

@@ -1,4 +1,4 @@
-"""Texts that a table is compared with: the share of a text that it covers, and whether a bitext is the table's own."""
+"""Comparison of a table with texts: the share of a text that it covers, and whether it was made from a bitext."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from phrasetool.pruning.significance import count_co_occurrences
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.unique_phrases import number_distinct
 
-# Moses looks up no longer phrases of a sentence, unless its ini says so (moses/parameters, max-phrase-length).
+# Moses' default length in words of the longest phrases that are looked up (moses/parameters, max-phrase-length).
 LONGEST_SOURCE = 20
 # Bytes of phrases of a text that are hashed together.
 _HASHED = 1 << 24
@@ -30,11 +30,11 @@ class Coverage:
     """The share of a text that the sources of a table cover.
 
     Attributes:
-        tokens, sentences: of the text; sentences without a word are left out.
+        tokens, sentences: tokens and sentences of the text; sentences without words are left out.
         by_words, by_any: tokens that are a source of one word; tokens inside a source of any length.
         sentences_by_words, sentences_by_any: sentences all of whose tokens are covered in that way.
-        unknown: words that are no source, with how often they occur and how often inside a longer source, most
-            frequent first, then bytewise.
+        unknown: words that are not a source, with the number of their occurrences and of those inside a longer source,
+            the most frequent first, then bytewise.
     """
 
     tokens: int
@@ -51,8 +51,8 @@ class _Tokens:
     """The T tokens of a text.
 
     Attributes:
-        starts, ends: int64, shape (T,), where they are in the text.
-        lines: int64, shape (T,), the sentence of each.
+        starts, ends: byte offsets of the tokens in the text, int64, shape (T,).
+        lines: the sentence of each, int64, shape (T,).
     """
 
     starts: Int64Array
@@ -68,26 +68,26 @@ class _Tokens:
 
 
 def cover(text: bytes, sources: HashArray, lengths: Int64Array) -> Coverage:
-    """Measure which tokens of a text stand inside a source of a table.
+    """Measure how many tokens of a text are inside a source of a table.
 
     Args:
-        text: a sentence a line, words between spaces.
-        sources: uint64, shape (G,), keys of the sources (see `side_keys`).
-        lengths: int64, shape (G,), words of each.
+        text: one sentence per line, words separated by spaces.
+        sources: keys of the sources (see `side_keys`), uint64, shape (G,).
+        lengths: number of words of each source, int64, shape (G,).
     """
     array = np.frombuffer(text, np.uint8)
     tokens = _Tokens.of(array)
     single = np.zeros(len(tokens.starts), np.bool_)
-    # Where phrases begin, less where they have ended.
+    # At each token, the number of phrases that begin there minus the number that ended before it.
     changes = np.zeros(len(tokens.starts) + 1, np.int64)
     for size in np.unique(lengths[(lengths > 0) & (lengths <= LONGEST_SOURCE)]).tolist():
         known = np.unique(sources[lengths == size])
         for starts, keys in _phrase_keys(array, tokens, size):
-            found = starts[_is_in(keys, known)]
-            changes[found] += 1
-            changes[found + size] -= 1
+            matches = starts[_is_in(keys, known)]
+            changes[matches] += 1
+            changes[matches + size] -= 1
             if size == 1:
-                single[found] = True
+                single[matches] = True
     covered = np.cumsum(changes[:-1]) > 0
     sentences = np.unique(tokens.lines)
 
@@ -101,7 +101,7 @@ def cover(text: bytes, sources: HashArray, lengths: Int64Array) -> Coverage:
 
 
 def _phrase_keys(text: ByteArray, tokens: _Tokens, size: int) -> Iterator[tuple[Int64Array, HashArray]]:
-    """The keys of all phrases of so many words, and the first token of each."""
+    """Yield the first tokens and the keys of all phrases of `size` words."""
     starts = np.arange(max(len(tokens.starts) - size + 1, 0))
     starts = starts[tokens.lines[starts] == tokens.lines[starts + size - 1]]
     first, last = tokens.starts[starts], tokens.ends[starts + size - 1]
@@ -109,21 +109,21 @@ def _phrase_keys(text: ByteArray, tokens: _Tokens, size: int) -> Iterator[tuple[
     parts = np.cumsum(last - first + len(_SUFFIX)) // _HASHED
     for part in np.unique(parts).tolist():
         rows = np.flatnonzero(parts == part)
-        # Each phrase becomes a line of a table.
+        # Each phrase is written as a line of a table, because `side_keys` reads tables.
         begin, end = np.full(2 * len(rows), len(text)), np.full(2 * len(rows), len(whole))
         begin[::2], end[::2] = first[rows], last[rows]
         lines, offsets = gather(whole, begin, end)
-        # As the texts of blocks are, for which kernels were compiled.
+        # Read-only, like the texts of blocks for which the kernels were compiled.
         lines.flags.writeable = False
         yield starts[rows], side_keys(lines, np.ascontiguousarray(offsets[::2]), np.arange(len(rows)))[0]
 
 
 def _is_in(keys: HashArray, known: HashArray) -> Mask:
-    """Whether each key is one of the ascending keys."""
+    """Return whether each key is among the known keys, which are ascending."""
     if not len(known):
         return np.zeros(len(keys), np.bool_)
-    found: Mask = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
-    return found
+    is_known: Mask = known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+    return is_known
 
 
 def _unknown_words(text: bytes, tokens: _Tokens, single: Mask, covered: Mask) -> tuple[tuple[bytes, int, int], ...]:
@@ -136,7 +136,7 @@ def _unknown_words(text: bytes, tokens: _Tokens, single: Mask, covered: Mask) ->
 
 
 class WordMarks:
-    """Marks the words of a text that occur in phrases of a table.
+    """Marks of the words of a text that occur in phrases of a table.
 
     Args:
         symbols: words of the text.
@@ -147,23 +147,23 @@ class WordMarks:
         self.known = np.zeros(len(symbols), np.bool_)
 
     def read(self, text: ByteArray, starts: Int64Array, ends: Int64Array) -> Phrases:
-        """The phrases of fields in ids of the text's words, -1 for others; may be called by several threads."""
+        """Return the phrases of fields in ids of the text's words, -1 for other words; safe to call in threads."""
         return self.symbols.read_fields(text, starts, ends, add=False)
 
     def add(self, words: Int64Array) -> None:
-        """Mark some ids."""
+        """Mark words as known by their ids."""
         self.known[words] = True
 
 
 def distinct_words(phrases: Phrases) -> Int64Array:
-    """The ids of phrases, without -1, each once; ascending."""
+    """Return the distinct word ids of phrases, ascending, without -1."""
     words = np.unique(phrases.words).astype(np.int64)
     return words[words >= 0]
 
 
 @dataclass(frozen=True)
 class KnownWords:
-    """Running words of a text that occur in phrases of a table."""
+    """Number of running words of a text, and of those that occur in phrases of a table."""
 
     words: int
     known: int
@@ -173,7 +173,7 @@ class KnownWords:
         """Count running words.
 
         Args:
-            marks: of the words that are known.
+            marks: marks of the known words.
             words: ids of the running words.
         """
         return cls(len(words), int(np.count_nonzero(marks.known[words])))
@@ -181,7 +181,7 @@ class KnownWords:
 
 @dataclass(frozen=True)
 class BitextFit:
-    """Whether a bitext is the one that a table was extracted from.
+    """Agreement of a table with the bitext from which it was presumably extracted.
 
     Attributes:
         pairs: sentence pairs.
@@ -205,10 +205,10 @@ class BitextFit:
 
 
 class BitextLookup:
-    """Looks the entries of a table up in a bitext.
+    """Looks up the entries of a table in a bitext.
 
     Args:
-        source, target: its sides.
+        source, target: indexes of the sides of the bitext.
     """
 
     def __init__(self, source: CorpusIndex, target: CorpusIndex) -> None:
@@ -216,14 +216,15 @@ class BitextLookup:
         self.marks = WordMarks(source.symbols), WordMarks(target.symbols)
 
     def __call__(self, sources: Phrases, targets: Phrases, joint: DoubleArray) -> tuple[Mask, Mask]:
-        """Look M entries up; may be called by several threads.
+        """Look up M entries; safe to call in threads.
 
         Args:
             sources, targets: M phrases each, in ids of the bitext.
-            joint: float64, shape (M,), joint counts, NaN where there is none.
+            joint: joint counts, float64, shape (M,); NaN for a missing count.
 
         Returns:
-            bool, shape (M,): entries that occur together in a sentence pair, and those whose joint count is consistent.
+            Whether the two sides of each entry occur together in a sentence pair, and whether its joint count is
+            consistent, bool, shape (M,).
         """
         indexes = self.sides[0].sentences, self.sides[1].sentences
         together = count_co_occurrences(*indexes, sources, targets)[0] > 0
@@ -235,14 +236,14 @@ class BitextLookup:
         return together, together & (joint <= least * (1 + 1e-5))
 
     def known_pairs(self) -> tuple[KnownWords, KnownWords, int]:
-        """Running words of both sides that are known, and sentence pairs all of whose words are."""
+        """Return the known running words of both sides, and the number of sentence pairs whose words are all known."""
         complete = np.ones(self.sides[0].sentences.sentences, np.bool_)
-        found = []
+        known = []
         for side, marks in zip(self.sides, self.marks, strict=True):
             text = side.sentences.text
             words = text >= 0
             lines = np.cumsum(~words)[words]
             running = text[words].astype(np.int64)
-            found.append(KnownWords.of(marks, running))
+            known.append(KnownWords.of(marks, running))
             complete[lines[~marks.known[running]]] = False
-        return found[0], found[1], int(complete.sum())
+        return known[0], known[1], int(complete.sum())
