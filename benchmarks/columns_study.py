@@ -89,7 +89,7 @@ class TunedTrial(Trial):
     def pruned(self, measures: Measures) -> Mask:
         """bool, shape (N,): the entries of a tenth of the table."""
         decisions = TableDecisions(measures)
-        return decisions.keep(decisions.settled(PruningSystem(METHOD, "", "size", TENTH, "words", AFFORDABLE)))
+        return decisions.keep(decisions.with_keep_top(PruningSystem(METHOD, "", "size", TENTH, "words", AFFORDABLE)))
 
     def tune(self, system: TunedSystem, seed: int) -> dict[str, Any]:
         """Tune a system and translate all texts; finished work is read from the work folder."""

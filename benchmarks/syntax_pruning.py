@@ -81,7 +81,7 @@ def measure(made: Materials, plain: Path) -> None:
         run = stored_run(pair, method, size)
         share, table = float(size.rstrip("%")) / 100, folder / f"{run.name.rpartition('/')[2]}.gz"
         system = PruningSystem(method, "", "size", share, "words", AFFORDABLE, seed=1)
-        stays = decisions.keep(decisions.settled(system))
+        stays = decisions.keep(decisions.with_keep_top(system))
         table.write_bytes(gzip.compress(b"".join(itertools.compress(lines, stays)), 1))
         decode(made.ini, table, made, run)
         print(pair, method, size, flush=True)

@@ -1,4 +1,4 @@
-"""What an experiment needs and does not have: which commands make it, from which files, in which order."""
+"""The commands that make the missing files of an experiment, with their inputs and order."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from phrasetool.phrase_encoder.encoder import encoder_kind
 from phrasetool.pruning.measures import LOSSES, MODEL_SCORES, SIGNIFICANCE, SIMILARITIES, USES
 from phrasetool.pruning.methods import Method
 
-# The place of a file of the build folder.
+# Returns the path of a file of the build folder.
 Place = Callable[[str], str]
-# The commands after which a file is there; none if it was there before.
+# The commands that make a file; empty for a file that exists before the experiment.
 Makers = tuple[BuildCommand, ...]
 
 
 @dataclass
 class BuildPlan:
-    """Where everything will be, and what makes it.
+    """Paths of all files of an experiment, and the commands that make them.
 
     Attributes:
         ini: a moses.ini with tuned weights.
-        table, reordering_table: instead of those the ini names, if the configuration says so.
-        pairs: phrase pairs, empty if nothing needs them.
+        table, reordering_table: files that replace those of the ini; None keeps them.
+        pairs: file of the phrase pairs, empty if nothing needs them.
         models: folders of models of phrase pairs, by dimension.
-        scores: saved similarities, by dimension.
-        dimension: of the model that prunes; 0 for one that is no model of phrase pairs.
-        probable: whether the similarities of that one are probabilities: of a translator or a classifier.
-        forced_pairs: pairs of leave-one-out forced decoding, if their counts are needed.
-        said: options that name what gives the similarities of the model that prunes.
-        unsupervised: the folder of the model that was only pre-trained, if neighbours are asked for and the encoder
-            can be trained alone.
-        phases: what to run, phase by phase.  Chains of one phase can run side by side.
+        scores: files of saved similarities, by dimension.
+        dimension: dimension of the model that prunes; 0 for other models than those of phrase pairs.
+        probable: whether that model's similarities are probabilities, as those of a translator or a classifier.
+        forced_pairs: file of the pairs of leave-one-out forced decoding, if their counts are needed.
+        similarity_options: options that name the source of the similarities that prune.
+        unsupervised: folder of the model that was only pre-trained, if the configuration has neighbours and the
+            encoder can be trained without translations.
+        phases: commands to run, phase by phase.  The chains of a phase can run in parallel.
     """
 
     ini: str
@@ -48,21 +48,21 @@ class BuildPlan:
     dimension: int = 0
     probable: bool = False
     forced_pairs: str | None = None
-    said: Sequence[str] = ()
+    similarity_options: Sequence[str] = ()
     unsupervised: str | None = None
     phases: list[list[Chain]] = field(default_factory=list)
 
 
 def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPlan:
-    """Say what has to be made, and how: a decoder, pairs to train on, models of phrases, counts of uses.
+    """Plan the commands that make a decoder, training pairs, models of phrases, and counts in forced decoding.
 
-    Forced decoding that makes pairs has the machine to itself, for training waits for it; what counts uses runs beside
-    the training.
+    Forced decoding that makes training pairs runs alone, because training waits for it; forced decoding that only
+    counts runs in parallel with training.
 
     Args:
-        config: what there is, and what is wanted.
+        config: the experiment.
         dev: the development set to tune on.
-        place: of a file of the build folder.
+        place: returns the path of a file of the build folder.
     """
     extracted: Makers = ()
     tuned: Makers = ()
@@ -82,7 +82,7 @@ def plan_build(config: ExperimentConfig, dev: TextPair, place: Place) -> BuildPl
 
 
 def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: BuildPlan) -> tuple[Makers, Makers]:
-    """From a bitext to a tuned model; returns what makes the table, and what makes the ini."""
+    """Plan the way from a bitext to a tuned model; return the commands that make the table and the ini."""
     assert config.bitext is not None
     seed, sides = str(config.seed), (config.bitext.source, config.bitext.target)
     lm = BuildCommand(
@@ -109,58 +109,58 @@ def _plan_decoder(config: ExperimentConfig, dev: TextPair, place: Place, plan: B
     tune = BuildCommand(
         "tune",
         ("tune", "--moses-ini", place("start.ini"), "--dev", dev.source, dev.target, "--seed", seed,
-         *search_options(config), *forced(config), "-o", place("moses.ini")),
+         *search_options(config), *force_options(config), "-o", place("moses.ini")),
         ("moses.ini",), (start,), keeps=place("moses.ini"), cluster=True,
     )  # fmt: skip
     plan.phases += [[[lm], [align, extract]], [[start, tune]]]
     return (extract,), (tune,)
 
 
-def as_options(*given: tuple[str, object]) -> list[str]:
-    """Options with their values, as in a command line; those whose value is None are left out."""
-    return [part for option, value in given if value is not None for part in (option, str(value))]
+def as_options(*options: tuple[str, object]) -> list[str]:
+    """Return options with their values, as in a command line; options whose value is None are left out."""
+    return [part for option, value in options if value is not None for part in (option, str(value))]
 
 
 def search_options(config: ExperimentConfig) -> list[str]:
-    """How `tune` and `decode` search."""
+    """Return the search options of `tune` and `decode`."""
     search = config.search
     return as_options(("--search", search.algorithm), ("--stack", search.stack), ("--pop-limit", search.pop_limit),
                    ("--table-limit", search.table_limit))  # fmt: skip
 
 
 def method_options(method: Method, ini: str, bitext: TextPair | None, forced_pairs: str | None) -> list[str]:
-    """What `prune --method` needs to know for a method, besides similarities.
+    """Return the options that `prune --method` needs for a method, except those of similarities.
 
     Args:
-        method: it.
-        ini: of the table.
-        bitext: that the table was made from.
-        forced_pairs: that forced decoding of it gave.
+        method: the method.
+        ini: the moses.ini of the table.
+        bitext: the bitext that the table was made from.
+        forced_pairs: file of the pairs of forced decoding of the bitext.
     """
-    found = ["--moses-ini", ini] if method.needs & {LOSSES, MODEL_SCORES} else []
+    options = ["--moses-ini", ini] if method.needs & {LOSSES, MODEL_SCORES} else []
     if SIGNIFICANCE in method.needs and bitext:
-        found += ["--bitext", bitext.source, bitext.target]
+        options += ["--bitext", bitext.source, bitext.target]
     if USES in method.needs:
-        found += as_options(("--forced-pairs", forced_pairs))
-    return found
+        options += as_options(("--forced-pairs", forced_pairs))
+    return options
 
 
-def forced(config: ExperimentConfig) -> tuple[str, ...]:
-    """What has commands go on where a check would stop them."""
+def force_options(config: ExperimentConfig) -> tuple[str, ...]:
+    """Return the option that ignores failed sanity checks, if the configuration has it."""
     return (FORCE,) if config.force else ()
 
 
 def _plan_encoders(
     config: ExperimentConfig, place: Place, plan: BuildPlan, extracted: Makers, tuned: Makers
 ) -> list[Chain]:
-    """From a tuned model to pairs, models of phrases, and saved similarities; returns a chain for each model."""
-    own, there = config.model.folder, config.model.is_there
-    plan.dimension = (dimension_of_model(own) if own else 0) if there else config.model.dimension
+    """Plan the way from a tuned model to pairs, models of phrases, and similarities; return a chain for each model."""
+    own, pretrained = config.model.folder, config.model.exists
+    plan.dimension = (dimension_of_model(own) if own else 0) if pretrained else config.model.dimension
     plan.probable = gives_probabilities(own) if own else False
     dimensions = {plan.dimension} if SIMILARITIES in config.all_needs or config.neighbours else set()
     if config.annotate and "semantic" in config.annotate.measured:
         dimensions |= {dimension or plan.dimension for dimension in config.annotate.dimensions}
-    trained = dimensions - ({plan.dimension} if there else set())
+    trained = dimensions - ({plan.dimension} if pretrained else set())
     table = plan.table or MosesModel.read(plan.ini).table
     paired = _plan_pairs(config, place, plan, (table, extracted), tuned, bool(trained or config.neighbours))
     chains: list[Chain] = []
@@ -173,27 +173,28 @@ def _plan_encoders(
         scores = f"scores-{name}.parquet"
         plan.scores[dimension] = place(scores)
         training: Makers = ()
-        said = _said_by(config, table, place)
+        model_options = _model_options(config, place)
         if dimension in trained:
             training = (_train(config, place, name, plan.pairs, dimension, paired),)
-            said = ["-m", place(f"model-{name}")]
+            model_options = ["-m", place(f"model-{name}")]
         if dimension:
-            plan.models[dimension] = said[1]
+            plan.models[dimension] = model_options[1]
         if dimension == plan.dimension:
-            plan.said = said
-        arguments = ("prune", table, *said, "--similarities", place(scores), "--sweep", "0:0:1", *forced(config))
+            plan.similarity_options = model_options
+        saved = ("--similarities", place(scores), "--sweep", "0:0:1")
+        arguments = ("prune", table, *model_options, *saved, *force_options(config))
         chains.append([*training, BuildCommand(f"scores-{name}", arguments, (scores,), (*extracted, *training))])
     return chains
 
 
-def _said_by(config: ExperimentConfig, table: str, place: Place) -> list[str]:
-    """The options that name what is there: a model, two translators, an encoder from elsewhere."""
-    model, elsewhere = config.model, config.model.text_encoder
-    if elsewhere is None:
+def _model_options(config: ExperimentConfig, place: Place) -> list[str]:
+    """Return the options that name an existing model, two translators, or a pretrained encoder."""
+    model, encoder = config.model, config.model.text_encoder
+    if encoder is None:
         return as_options(("-m", model.folder), ("-m", model.second_folder))
     return as_options(
-        ("--encoder", elsewhere.folder), ("--target-encoder", elsewhere.target_folder),
-        ("--detokenise", elsewhere.detokenise), ("--prefix", elsewhere.prefix),
+        ("--encoder", encoder.folder), ("--target-encoder", encoder.target_folder),
+        ("--detokenise", encoder.detokenise), ("--prefix", encoder.prefix),
         ("--encoder-store", place("vectors")),
     )  # fmt: skip
 
@@ -201,7 +202,7 @@ def _said_by(config: ExperimentConfig, table: str, place: Place) -> list[str]:
 def _plan_pairs(
     config: ExperimentConfig, place: Place, plan: BuildPlan, table: tuple[str, Makers], tuned: Makers, needed: bool
 ) -> Makers:
-    """Where the phrase pairs come from: a file that is there, the table, or forced decoding of the bitext."""
+    """Plan the phrase pairs: an existing file, the table, or forced decoding of the bitext; return their commands."""
     if config.moses and config.moses.pairs:
         plan.pairs = config.moses.pairs
         return ()
@@ -233,7 +234,7 @@ def _force_decode(
     )  # fmt: skip
 
 
-# Options of `train` that are called differently from the settings of a model.
+# Settings of a model whose option of `train` has another name.
 _FLAGS = {"smoothing": "label_smoothing", "layers": "attention_layers"}
 
 
@@ -243,7 +244,7 @@ def _train(
     model = config.model
     folder = place(f"model-{name}")
     options = as_options(
-        # What is the default goes unsaid, so that a model trained before there was a choice is known again.
+        # The default is left out, so that a model that was trained before the option existed is reused.
         ("--architecture", model.encoder if model.encoder != type(model).encoder else None),
         ("--epochs", model.iterations),
         ("--pretrain-epochs", model.pretrain_iterations),
@@ -255,6 +256,6 @@ def _train(
     return BuildCommand(
         f"train-{name}",
         ("train", pairs, "-o", folder, "--dimension", str(dimension), "--loss", model.loss, "--seed", str(config.seed),
-         "--device", "cpu", *options, *forced(config)),
+         "--device", "cpu", *options, *force_options(config)),
         (os.path.join(f"model-{name}", "config.json"),), paired, resumes=folder,
     )  # fmt: skip

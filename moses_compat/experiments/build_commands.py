@@ -1,13 +1,13 @@
-"""What an experiment remembers: finished runs, and commands of phrasetool, each run once in a process of its own.
+"""Finished work of an experiment: runs, and commands of phrasetool, each run once in a process of its own.
 
-A command is done when its outputs exist and were made by the same command from the same files.  `commands.json`
-remembers that, so an experiment that was killed continues.
+A command is done when its outputs exist and were made by the same command from the same files.  `commands.json` records
+this, so an experiment that was killed continues.
 
-Why processes: a command aligns, trains or decodes with threads and memory of its own, which it gives back when it ends;
-two of them side by side share no interpreter lock; one that does not end can be ended and leaves nothing half-written;
-and the report tells its readers to type what was run.  Starting one costs 0.3 to 0.4 s.  Side by side pays: on the demo
-one command after another takes 24 % longer, in experiments that train 10 % (a model next to another model, or next to
-the forced decoding that counts uses).
+Reasons for processes: a command aligns, trains or decodes with its own threads and memory, which it releases when it
+ends; two parallel commands share no interpreter lock; a command that hangs can be terminated without leaving
+half-written files; and the report shows readers the commands that were run.  Starting a process takes 0.3 to 0.4 s.
+Parallel commands save time: on the demo, one command after another takes 24 % longer, in experiments that train 10 % (a
+model next to another model, or next to the forced decoding that counts uses).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from phrasetool.training.run import CHECKPOINT
 _VERSION = "1"
 
 _LANES = 2
-# Has a command go on where a check finds that its input makes no sense; its outputs are the same without.
+# Makes a command ignore failed sanity checks; the outputs do not depend on it.
 FORCE = "--force"
 
 
 def file_digest(path: str) -> str:
-    """Hexadecimal digits of what a file holds.
+    """Return a hexadecimal digest of a file's contents.
 
     Raises:
-        PhraseToolError: it cannot be read.
+        PhraseToolError: the file cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -51,7 +51,7 @@ def file_digest(path: str) -> str:
 
 
 def digest_of(*parts: bytes | str) -> str:
-    """Hexadecimal digits that differ when a part differs."""
+    """Return a hexadecimal digest of several parts."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -60,21 +60,21 @@ def digest_of(*parts: bytes | str) -> str:
 
 
 def decoder_identity(model: MosesModel, texts: Mapping[str, bytes]) -> str:
-    """Digits that differ when anything differs that translations depend on, besides the entries and the weights."""
+    """Return a digest of everything that translations depend on, except the entries and the weights."""
     features = model.features
     return digest_of(
         _VERSION,
         *(file_digest(path) for path in model.paths),
         repr((features.sizes, features.reordering, features.unknown_weight)),
         repr(model.search),
-        # Of one table, what was kept before there could be several is found again.
+        # Left out for a single table, so that runs are reused that were kept before several tables were supported.
         *([repr((model.decoding, model.place))] if len(features.tables) > 1 else []),
         *(part for name, text in texts.items() for part in (name, text)),
     )
 
 
 def read_record(path: str) -> dict[str, Any]:
-    """What a JSON file holds; nothing if it is not there, or damaged."""
+    """Read the object of a JSON file; return an empty one if the file is missing or damaged."""
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
@@ -84,13 +84,13 @@ def read_record(path: str) -> dict[str, Any]:
 
 
 class RunStore:
-    """Finished runs, a JSON file each, which is there whole or not at all.
+    """Store of finished runs, one JSON file each, which is either complete or absent.
 
     Args:
-        folder: is made if it is not there.
+        folder: folder of the files; created if it does not exist.
 
     Raises:
-        PhraseToolError: the folder cannot be made.
+        PhraseToolError: the folder cannot be created.
     """
 
     def __init__(self, folder: str) -> None:
@@ -101,19 +101,19 @@ class RunStore:
             raise PhraseToolError(f"{folder}: cannot make the folder: {reason(error)}") from error
 
     def unfinished(self, key: str) -> str:
-        """Beside which a run keeps what it has finished, see `FinishedWork`."""
+        """Return the path next to which a run keeps its finished work, see `FinishedWork`."""
         return os.path.join(self.folder, key)
 
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, f"{key}.json")
 
     def read(self, key: str) -> dict[str, Any] | None:
-        """What a run found; None if it was not finished, or its file is damaged."""
+        """Return the record of a run; None if the run is not finished or its file is damaged."""
         record = read_record(self._path(key))
         return record if "translations" in record else None
 
     def write(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep what a run found."""
+        """Store the record of a finished run."""
         with Output(self._path(key)) as out:
             out.write_text(json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
@@ -123,15 +123,15 @@ class BuildCommand:
     """A command to run.
 
     Attributes:
-        name: unique.
-        arguments: of `phrasetool`.
-        outputs: files it makes, names below the build folder.
+        name: unique name of the command.
+        arguments: arguments of `phrasetool`.
+        outputs: files that the command writes, names below the build folder.
         after: commands whose outputs it reads.
-        threads: whether it takes `--threads`.
+        threads: whether it has the option `--threads`.
         cluster: whether a cluster can do its work.
-        resumes: the model folder that it can go on with, if it was interrupted.
-        keeps: the output beside which it keeps what it has finished, so that it can go on.
-        anchored: whether its outputs name files by where they are.
+        resumes: the model folder from which it can resume after an interruption.
+        keeps: the output next to which it keeps its finished work, from which it can resume.
+        anchored: whether its outputs contain absolute paths.
     """
 
     name: str
@@ -146,12 +146,12 @@ class BuildCommand:
 
     @property
     def line(self) -> str:
-        """What somebody in the current folder would type."""
+        """The command line, as typed in the current folder."""
         return shlex.join(["phrasetool", *map(shown_path, self.arguments)])
 
     @property
     def lineage(self) -> Iterator[BuildCommand]:
-        """It, and all that come before it."""
+        """The command and all commands before it."""
         yield self
         for before in self.after:
             yield from before.lineage
@@ -159,17 +159,17 @@ class BuildCommand:
 
 # Commands in order, each of which may read what the one before it made.
 Chain = Sequence[BuildCommand]
-# Chains that can run side by side, phase by phase.
+# Chains that can run in parallel, phase by phase.
 Phases = Sequence[Sequence[Chain]]
 
 
 def commands_of(phases: Phases) -> list[BuildCommand]:
-    """All commands, in order."""
+    """Return all commands, in order."""
     return [command for phase in phases for chain in phase for command in chain]
 
 
-# Command -> present name of an option -> its names when identities of commands were first computed, one for each value:
-# what was made before options were renamed is found again.
+# Command -> current name of an option -> its names when identities of commands were first computed, one for each value,
+# so that files are reused that were made before options were renamed.
 _FORMER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "train": {
         "--architecture": ("--encoder",), "--epochs": ("--iterations",),
@@ -194,17 +194,17 @@ def former_arguments(arguments: Sequence[str]) -> list[str]:
             former.append(first)
             continue
         former.append(argument)
-        # The next value of an option that once was several.
+        # Each further value had an option of its own.
         if further and len(former) > 1 and former[-2].startswith("--"):
             former.append(further.pop(0))
     return former
 
 
 class BuildStore:
-    """A folder of things that were made, with a file that says how.
+    """A folder of outputs of commands, with a record of these commands.
 
     Args:
-        folder: must be there before something is made.
+        folder: the folder; it must exist before a command is recorded.
     """
 
     def __init__(self, folder: str) -> None:
@@ -215,15 +215,15 @@ class BuildStore:
         self._digests: dict[str, str] = {}
 
     def path(self, name: str) -> str:
-        """A file of the folder."""
+        """Return the path of a file of the folder."""
         return os.path.join(self.folder, name)
 
     def identity(self, command: BuildCommand, checked: bool = False) -> str:
-        """Digits that differ when the command, a file it reads from elsewhere, or a command before it differs.
+        """Return a digest of a command, of the files that it reads and no command makes, and of the commands before it.
 
         Args:
-            command: it.
-            checked: of the command as it would be without `FORCE`.
+            command: the command.
+            checked: leave out the option `FORCE`.
         """
         made = {self.path(name) for one in command.lineage for name in one.outputs}
         made |= {os.path.dirname(path) for path in made}
@@ -236,7 +236,7 @@ class BuildStore:
         return digest_of(place, *parts, *(self.identity(before, checked) for before in command.after))
 
     def _portable(self, argument: str, made: set[str]) -> str:
-        """An argument without the place of the files it names, but with what they hold if no command made them."""
+        """Replace a path in an argument by the contents of the file, or if a command makes it, by its relative path."""
         if argument in made:
             return "build:" + os.path.relpath(argument, self.folder)
         if os.path.isfile(argument):
@@ -250,7 +250,7 @@ class BuildStore:
         return argument
 
     def is_done(self, command: BuildCommand) -> bool:
-        """Whether this very command has made its outputs, and they are there."""
+        """Whether the outputs of a command exist and were made by the same command."""
         return (
             bool(self._record.get(command.name, {}).get("done"))
             and self._is_last(command)
@@ -258,17 +258,17 @@ class BuildStore:
         )
 
     def can_resume(self, command: BuildCommand) -> bool:
-        """Whether this very command, if it was interrupted, can go on with what it left."""
-        there = command.resumes is not None and os.path.exists(os.path.join(command.resumes, CHECKPOINT))
-        return (there or command.keeps is not None) and self._is_last(command)
+        """Whether an interrupted run of the same command left work from which the command can resume."""
+        checkpointed = command.resumes is not None and os.path.exists(os.path.join(command.resumes, CHECKPOINT))
+        return (checkpointed or command.keeps is not None) and self._is_last(command)
 
     def _is_last(self, command: BuildCommand) -> bool:
-        """Whether the last command of this name was the same; one that passed the checks is, for one without them."""
+        """Whether the last command of this name was the same; a run without `FORCE` counts for one with it, too."""
         last = self._record.get(command.name, {}).get("identity")
         return last is not None and last in (self.identity(command), self.identity(command, checked=True))
 
     def remember(self, command: BuildCommand, **facts: Any) -> None:
-        """Write down that a command is running, or was run."""
+        """Record that a command is running or has been run."""
         entry = {"command": command.line, "identity": self.identity(command), **facts}
         with self._lock:
             self._record[command.name] = entry
@@ -276,9 +276,9 @@ class BuildStore:
                 out.write_text(json.dumps(self._record, indent=1, ensure_ascii=False).encode() + b"\n")
 
     def seconds(self, commands: Iterable[BuildCommand]) -> dict[str, float]:
-        """How long commands took when they were run, where that is known."""
-        found = {command.name: self._record.get(command.name, {}).get("seconds") for command in commands}
-        return {name: float(seconds) for name, seconds in found.items() if seconds is not None}
+        """Return the times of commands in their last run, as far as they are recorded."""
+        seconds_by_name = {command.name: self._record.get(command.name, {}).get("seconds") for command in commands}
+        return {name: float(seconds) for name, seconds in seconds_by_name.items() if seconds is not None}
 
 
 @dataclass(frozen=True)
@@ -286,11 +286,11 @@ class CommandRunner:
     """Runs commands.
 
     Attributes:
-        store: what was made before.
-        program: what runs `phrasetool` with arguments.
-        threads: for all that run at a time together.
-        say: told what each command does and says.
-        engine: options of commands whose work a cluster can do.
+        store: the record of earlier commands.
+        program: the command line of `phrasetool`, without arguments.
+        threads: total number of threads of the commands that run at the same time.
+        say: receives each command line and the messages of the commands.
+        engine: options for commands whose work a cluster can do.
     """
 
     store: BuildStore
@@ -302,10 +302,10 @@ class CommandRunner:
     def make(self, chains: Iterable[Chain]) -> None:
         """Run the commands of chains that are not done, two chains at a time.
 
-        While there is one chain left, its commands have all threads, else their share of them.
+        The commands of the last remaining chain get all threads; otherwise each command gets its share of them.
 
         Raises:
-            PhraseToolError: a command failed; it says what the command said.
+            PhraseToolError: a command failed; the error has its last message.
         """
         todo = [[command for command in chain if not self.store.is_done(command)] for chain in chains]
         todo = [chain for chain in todo if chain]
@@ -333,7 +333,7 @@ class CommandRunner:
         if self.store.can_resume(command):
             arguments.append("--resume")
         elif command.resumes is not None:
-            # What is there was made by another command.
+            # The existing folder was made by another command.
             arguments.append("--overwrite")
         elif command.keeps is not None:
             forget_finished(command.keeps)
@@ -352,7 +352,7 @@ class CommandRunner:
         self.say(f"{command.name}: done in {seconds:.0f} s")
 
     def _relay(self, command: BuildCommand, process: subprocess.Popen[bytes], processes: _Processes) -> str:
-        """Pass on what a command says, with its name; return its last words."""
+        """Pass on the messages of a command, with its name; return the last one."""
         last = ""
         assert process.stderr is not None
         with process.stderr:
@@ -365,7 +365,7 @@ class CommandRunner:
 
 
 class _Processes:
-    """Processes that can be ended together; once they were, none is started."""
+    """Processes that are terminated together; afterwards, no process is started."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -384,12 +384,12 @@ class _Processes:
         with self._lock:
             self.ended = True
             for process in self._started:
-                # Nothing happens to those that have ended by themselves.
+                # This has no effect on processes that have ended already.
                 process.terminate()
 
 
 def shown_path(argument: str) -> str:
-    """A path as somebody in the current folder would write it: relative, if the two are in one tree."""
+    """Return a path relative to the current folder, if both have a common folder other than the root."""
     if not os.path.isabs(argument):
         return argument
     together = os.path.commonpath([os.getcwd(), argument])

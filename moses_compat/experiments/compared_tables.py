@@ -1,8 +1,8 @@
-"""Tables 1 and 2 of an experiment: pruned by many methods, and with more columns, each tuned again.
+"""Tables 1 and 2 of an experiment: phrase tables pruned by many methods, and tables with more columns, tuned again.
 
-Nothing is written but results: a pruned table is a mask over the entries in memory, and columns are given to entries as
-the decoder would read them from an annotated table.  A finished run is a file named after all that its translations
-depend on (entries, tables, weights, texts, search), so a run is done once.
+Only results are written: a pruned table is a mask over the entries in memory, and entries get columns as the decoder
+would read them from an annotated table.  The file name of a finished run is a digest of everything that its
+translations depend on (entries, tables, weights, texts, search), so each run is done once.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ from phrasetool.smt.tuning.candidates import NBest, Weights
 from phrasetool.smt.tuning.loop import NBestDecoder, TuningRun, tune
 from phrasetool.text_splitting import single_spaced
 
-# Histograms and surprises are of the tables nearest to this size.
-_LOOKED_AT = 0.1
+# Histograms and surprises describe the tables nearest to this size.
+_DETAILED_SIZE = 0.1
 
 _LOSS_CAP = np.float32(3.0)
 _LARGEST_SIGNIFICANCE = np.float32(20.0)
 N_BEST = 100
 
 
-def pruned_table_frames(bench: Workbench, asked: PruningGrid) -> dict[str, pd.DataFrame]:
-    """`pruning` (Table 1), `contests` (who wins), and of tables of about a tenth `histogram` and `surprises`.
+def pruned_table_frames(bench: Workbench, grid: PruningGrid) -> dict[str, pd.DataFrame]:
+    """Return `pruning` (Table 1), `contests`, and for tables of about a tenth `histogram` and `surprises`.
 
     Args:
         bench: the decoder and the measures.
-        asked: which tables; those whose size cannot be had are left out.
+        grid: the tables to compare; those whose size is not attainable are left out.
 
     Raises:
-        PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
+        PhraseToolError: the development set is not plausible, see `DevelopmentCheck`.
     """
     session, store = bench.session, bench.store
-    labels = labels_of([PruningSystem(), *asked.systems()])
+    labels = labels_of([PruningSystem(), *grid.systems()])
     skipped: dict[str, str] = {}
     planned = list(plan_runs(labels, bench.measures, bench.identity, bench.model.weights, skipped.__setitem__))
     if skipped:
@@ -94,20 +94,20 @@ def pruned_table_frames(bench: Workbench, asked: PruningGrid) -> dict[str, pd.Da
     session.seconds["all pruning runs, when they were done"] = round(took, 3)
     board = Scoreboard(session.texts.references, session.config.samples)
     table, contests = pruning_frames(finished, board)
-    return {"pruning": table, "contests": contests, **_looked_at(bench, planned)}
+    return {"pruning": table, "contests": contests, **_detail_frames(bench, planned)}
 
 
 def _check_bleu(bench: Workbench, translations: Sequence[str]) -> None:
-    """Refuse a development set that the full table cannot translate, before it is translated by others."""
+    """Reject a development set that the full table cannot translate, before other tables translate it."""
     symbols = Symbols()
-    found = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
-    truth = symbols.read_lines(bench.session.texts.targets[DEV])
-    measure = functools.partial(bleu_statistics, np.arange(len(found)), found)
-    development_check(bench.session, bench.model).bleu(measure, [truth])
+    hypotheses = symbols.read_lines("".join(f"{line}\n" for line in translations).encode())
+    references = symbols.read_lines(bench.session.texts.targets[DEV])
+    measure = functools.partial(bleu_statistics, np.arange(len(hypotheses)), hypotheses)
+    development_check(bench.session, bench.model).bleu(measure, [references])
 
 
 def prune_command(bench: Workbench, system: PruningSystem) -> str:
-    """What somebody types to write this table; nothing for the full one."""
+    """Return the command line that writes a table; an empty one for the full table."""
     if system.rule == FULL:
         return ""
     method, plan = system.parsed(), bench.plan
@@ -126,34 +126,34 @@ def prune_command(bench: Workbench, system: PruningSystem) -> str:
     return shlex.join(["phrasetool", "prune", *map(shown_path, [bench.model.table, *options]), "-o", "pruned.gz"])
 
 
-def _looked_at(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
-    """Frames about the entries of the tables of about a tenth: one of each method."""
+def _detail_frames(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str, pd.DataFrame]:
+    """Return frames about the entries of one table per method, with about a tenth of the entries."""
     measures = bench.measures
     chosen: dict[str, PlannedRun] = {}
     for run in planned:
         system = run.system
         if system.rule != "size" or system.method == RANDOM:
             continue
-        there = chosen.get(system.kind)
-        if there is None or abs(system.wanted - _LOOKED_AT) < abs(there.system.wanted - _LOOKED_AT):
+        previous = chosen.get(system.kind)
+        if previous is None or abs(system.wanted - _DETAILED_SIZE) < abs(previous.system.wanted - _DETAILED_SIZE):
             chosen[system.kind] = run
     frames: dict[str, pd.DataFrame] = {}
     masks = {kind: run.keep for kind, run in chosen.items()}
     if SIMILARITIES in measures and chosen:
         frames["histogram"] = histogram_frame(measures, {chosen[kind].label: mask for kind, mask in masks.items()})
     groups = np.repeat(np.arange(len(measures.group_offsets) - 1), np.diff(measures.group_offsets))
-    worths = {kind: run.system.parsed().worth(measures) for kind, run in chosen.items()}
-    surprising = surprising_entries(worths, masks, groups)
+    scores = {kind: run.system.parsed().worth(measures) for kind, run in chosen.items()}
+    surprising = surprising_entries(scores, masks, groups)
     if surprising:
         frames["surprises"] = surprise_frame(measures, surprising, lambda rows: read_entries(bench.model.table, rows))
     return frames
 
 
 class TableDecisions:
-    """Which entries of a table systems keep: those that `phrasetool prune` would write.
+    """Decides which entries systems keep: the same entries that `phrasetool prune` would write.
 
     Args:
-        measures: of the N entries.
+        measures: measures of the N entries of the table.
     """
 
     def __init__(self, measures: Measures) -> None:
@@ -161,21 +161,22 @@ class TableDecisions:
         self._affordable = functools.cache(lambda protect, frequent: KeepBestWithinBudget(measures, protect, frequent))
         self._last: tuple[Method, Ranking] | None = None
 
-    def settled(self, system: PruningSystem) -> PruningSystem:
-        """The system with the number of entries that a protected source keeps, if it does not say one."""
+    def with_keep_top(self, system: PruningSystem) -> PruningSystem:
+        """Return the system with `keep_top` set to a number, if it is `AFFORDABLE`."""
         if system.keep_top != AFFORDABLE:
             return system
         allowed = allowed_entries(system.wanted, len(self._measures))
         return replace(system, keep_top=self._affordable(system.protect, system.frequent).best(allowed).k)
 
     def keep(self, system: PruningSystem) -> Mask:
-        """bool, shape (N,): the entries that stay.
+        """Return which entries a system keeps, bool, shape (N,).
 
         Args:
-            system: settled.  Those of one method are best asked for one after another: it ranks the entries once.
+            system: a result of `with_keep_top`.  Systems of one method should be passed one after another, so that the
+                entries are ranked only once.
 
         Raises:
-            TooSmallError: the protected entries alone are more than the wanted size allows.
+            TooSmallError: the protected entries alone are more than the target size allows.
         """
         if system.rule == FULL:
             return np.ones(len(self._measures), np.bool_)
@@ -190,12 +191,12 @@ class PlannedRun:
     """A table to decode with.
 
     Attributes:
-        system: how it comes from the full table.
-        label: its name.
-        entries: how many it has.
-        packed: bits of the entries that stay.
-        of: N, entries of the full table.
-        key: of its file.
+        system: how the table is pruned.
+        label: name of the system.
+        entries: number of entries that are kept.
+        packed: packed bits of the kept entries.
+        of: N, the number of entries of the full table.
+        key: key of the run in the store.
     """
 
     system: PruningSystem
@@ -207,7 +208,7 @@ class PlannedRun:
 
     @property
     def keep(self) -> Mask:
-        """bool, shape (N,)."""
+        """Which entries are kept, bool, shape (N,)."""
         return np.unpackbits(self.packed, count=self.of).astype(np.bool_)
 
 
@@ -218,19 +219,19 @@ def plan_runs(
     weights: npt.NDArray[np.float64],
     skipped: Callable[[str, str], None],
 ) -> Iterator[PlannedRun]:
-    """Decide about the entries for each system.
+    """Decide which entries each system keeps.
 
     Args:
-        labels: names of the systems; those of one method one after another, so that it is asked once.
-        measures: of the table.
-        identity: of the decoder, see `decoder_identity`.
-        weights: what it decodes with.
-        skipped: called with the label and the reason where a wanted size cannot be had.
+        labels: names of the systems; systems of one method follow each other, so that entries are ranked only once.
+        measures: measures of the table.
+        identity: identity of the decoder, see `decoder_identity`.
+        weights: weights of the decoder.
+        skipped: called with the label and the reason if a target size is not attainable.
     """
     decisions = TableDecisions(measures)
     for system, label in labels.items():
         try:
-            exact = decisions.settled(system)
+            exact = decisions.with_keep_top(system)
             keep = decisions.keep(exact)
         except TooSmallError as error:
             skipped(label, str(error))
@@ -243,17 +244,17 @@ def plan_runs(
 def decode_run(
     load: Callable[[], LoadedModel], planned: PlannedRun, store: RunStore, tick: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Translate all texts with a table, and keep the result; or read what was kept.
+    """Translate all texts with a table and store the result, or read a result that was stored before.
 
     Args:
-        load: what translates; only asked for where there is something to translate.
+        load: returns the loaded model; called only if there is something to translate.
         planned: the table.
-        store: where results are kept.
+        store: the store of results.
         tick: called after each sentence that is translated.
     """
-    there = store.read(planned.key)
-    if there is not None:
-        return there
+    kept = store.read(planned.key)
+    if kept is not None:
+        return kept
     loaded = load()
     began = time.monotonic()
     keep = None if planned.entries == planned.of else planned.keep
@@ -263,18 +264,18 @@ def decode_run(
         "seconds": round(time.monotonic() - began, 3), "translations": translations,
     }  # fmt: skip
     store.write(planned.key, record)
-    # As it will be read again.
+    # The same object that later calls read from the store.
     return store.read(planned.key) or record
 
 
 def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
-    """Source and target of some entries of a table.
+    """Return source and target of some entries of a table.
 
     Args:
-        path: of the table.
+        path: the table.
         rows: int64, ascending, 0-based numbers of entries.
     """
-    found: list[tuple[bytes, bytes]] = []
+    phrases: list[tuple[bytes, bytes]] = []
     with Input(path) as source:
         for raw in raw_blocks(source, whole_groups=False):
             first, last = np.searchsorted(rows, [raw.first_entry, raw.first_entry + raw.lines])
@@ -282,37 +283,38 @@ def read_entries(path: str, rows: Int64Array) -> Sequence[tuple[bytes, bytes]]:
                 lines = raw.text.tobytes().split(b"\n")
                 for row in rows[first:last].tolist():
                     fields = lines[row - raw.first_entry].split(b"|||", 2)
-                    found.append((single_spaced(fields[0]), single_spaced(fields[1])))
-    return found
+                    phrases.append((single_spaced(fields[0]), single_spaced(fields[1])))
+    return phrases
 
 
-def tuned_table_frame(bench: Workbench, asked: AnnotationSettings) -> pd.DataFrame:
-    """`annotation` (Table 2).
+def tuned_table_frame(bench: Workbench, settings: AnnotationSettings) -> pd.DataFrame:
+    """Return the frame `annotation` (Table 2).
 
     Args:
         bench: the decoder and the measures.
-        asked: which tables and columns, and how they are tuned.
+        settings: the tables and columns, and how they are tuned.
 
     Raises:
-        PhraseToolError: a size cannot be had.
+        PhraseToolError: a size is not attainable.
     """
     session, store, measures = bench.session, bench.store, bench.measures
-    model = with_default_weights(bench.model) if asked.start == "default" else bench.model
-    plan = TuningPlan(DEV, session.texts.targets[DEV], asked.iterations)
-    one = asked.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
+    model = with_default_weights(bench.model) if settings.start == "default" else bench.model
+    plan = TuningPlan(DEV, session.texts.targets[DEV], settings.iterations)
+    one = settings.iterations * session.texts.sources[DEV].count(b"\n") + session.texts.sentences
     jobs = []
-    for table in tables_to_tune(bench, asked):
+    for table in tables_to_tune(bench, settings):
         columns = [part for part in table.columns.split("+") if part]
         similar = _with_scores(measures, bench.plan.scores[table.dimension]) if "semantic" in columns else measures
         values = column_values(similar, columns, bench.plan.probable and not table.dimension)
-        keys = {seed: tuning_key(bench.identity, model, values, table.keep, plan, seed) for seed in asked.tuning_seeds}
+        seeds = settings.tuning_seeds
+        keys = {seed: tuning_key(bench.identity, model, values, table.keep, plan, seed) for seed in seeds}
         jobs.append((table, values, keys))
     missing = sum(store.read(key) is None for *_, keys in jobs for key in keys.values())
-    session.watch.say(f"{len(jobs) * len(asked.tuning_seeds)} tunings, {missing} to do")
+    session.watch.say(f"{len(jobs) * len(settings.tuning_seeds)} tunings, {missing} to do")
     runs, took = [], 0.0
     with session.watch.items("tune", missing * one, "sentence") as tick:
         for table, values, keys in jobs:
-            # Bound now: the values are those of this turn.
+            # A default argument, because the function is called later and `values` changes in the loop.
             more = functools.cache(lambda values=values: annotated(bench.load(), model, values))
             facts = {"system": table.label, "columns": table.columns, "dimension": table.dimension}
             records = [tuned_run(more, table.keep, plan, seed, store, key, facts, tick) for seed, key in keys.items()]
@@ -329,9 +331,9 @@ class TunedTable:
 
     Attributes:
         label: its name.
-        keep: bool, shape (N,), the entries it has; all if None.
-        columns: what is appended, with `+` between; nothing if empty.
-        dimension: of the model whose similarities are among them; 0 for none.
+        keep: the entries it has, bool, shape (N,); all if None.
+        columns: names of the appended columns, joined by `+`; empty for none.
+        dimension: dimension of the model whose similarities are appended; 0 for none.
     """
 
     label: str
@@ -340,15 +342,15 @@ class TunedTable:
     dimension: int = 0
 
 
-def tables_to_tune(bench: Workbench, asked: AnnotationSettings) -> Iterator[TunedTable]:
-    """Of each size the table as it is, then with columns; the largest as it is comes first, it is the baseline."""
-    several = len(asked.columns) > 1
-    for place, size in enumerate(asked.sizes):
-        keep = _pruned(bench, asked.method, size) if size < 1 else None
-        share = f"{asked.method} {100 * size:g} %" if size < 1 else ""
+def tables_to_tune(bench: Workbench, settings: AnnotationSettings) -> Iterator[TunedTable]:
+    """Yield the tables of each size, without and with columns; the largest without columns is first, the baseline."""
+    several = len(settings.columns) > 1
+    for place, size in enumerate(settings.sizes):
+        keep = _pruned(bench, settings.method, size) if size < 1 else None
+        share = f"{settings.method} {100 * size:g} %" if size < 1 else ""
         yield TunedTable(share if place else f"baseline{f', {share}' if share else ''}", keep)
-        for columns in asked.columns:
-            models = [dimension or bench.plan.dimension for dimension in asked.dimensions]
+        for columns in settings.columns:
+            models = [dimension or bench.plan.dimension for dimension in settings.dimensions]
             for dimension in models if "semantic" in columns.split("+") else (0,):
                 label = f"annotated n={dimension}" if dimension else "annotated"
                 label += f" ({columns})" if several else ""
@@ -356,74 +358,74 @@ def tables_to_tune(bench: Workbench, asked: AnnotationSettings) -> Iterator[Tune
 
 
 def _pruned(bench: Workbench, method: str, size: float) -> Mask:
-    """The entries of a pruned table."""
+    """Return the entries of a pruned table, bool, shape (N,)."""
     config = bench.session.config
     grid = config.prune or PruningGrid()
-    wanted = PruningSystem(method, "", "size", size, grid.protect[0], grid.best_of(size))
+    system = PruningSystem(method, "", "size", size, grid.protect[0], grid.best_of(size))
     try:
         decisions = TableDecisions(bench.measures)
-        return decisions.keep(decisions.settled(wanted))
+        return decisions.keep(decisions.with_keep_top(system))
     except TooSmallError as error:
         raise PhraseToolError(f"{config.path}: annotate.sizes: {error}") from error
 
 
-def _with_scores(measures: Measures, scores: str) -> Measures:
-    """The measures with other similarities."""
-    saved = SavedScores(scores)
-    _, found = saved.take(len(measures))
+def _with_scores(measures: Measures, path: str) -> Measures:
+    """Return the measures with saved similarities in place of their own."""
+    saved = SavedScores(path)
+    _, scores = saved.take(len(measures))
     saved.finish("the table", len(measures))
-    return measures.with_columns({SIMILARITIES: found.similarities, OPINION: found.opinion})
+    return measures.with_columns({SIMILARITIES: scores.similarities, OPINION: scores.opinion})
 
 
 def column_values(measures: Measures, columns: Sequence[str], probable: bool = False) -> FloatArray:
-    """What a decoder sees of appended columns: logarithms.
+    """Return the scores of appended columns as the decoder reads them: logarithms.
 
-    `semantic` is two columns: each similarity minus 1, as `phrasetool annotate` writes it, six decimals included.
-    Where similarities are `probable`, it is their logarithms: of two translators, of the probability of a word in each
-    direction; of one, or of a classifier, one column.
-    `composition` is minus the loss, which is taken between 0 and 3: an entry that can be made of others has about 0.
+    `semantic` is two columns: each similarity minus 1, rounded to six decimals as `phrasetool annotate` writes them.
+    If similarities are `probable`, `semantic` is their logarithms: two columns for two translators, the probability of
+    a word in each direction; one column for a single translator or a classifier.
+    `composition` is minus the loss, clipped to [0, 3]: about 0 for an entry that the decoder can compose from others.
     `significance` is a tenth of -ln p, at most 2, minus 2.
-    `forced` is two columns: ln p(target | source) and ln p(source | target) by the uses of forced decoding, as
-    `phrasetool annotate` writes them, six digits included.
-    `kneser-ney` is two columns: the same by the counts of the table, smoothed so.
+    `forced` is two columns: ln p(target | source) and ln p(source | target) by usage in forced decoding, rounded to six
+    digits as `phrasetool annotate` writes them.
+    `kneser-ney` is two columns: the same by the counts of the table, with Kneser-Ney smoothing.
 
     Args:
-        measures: of the N entries, with all that the columns need.
-        columns: which, in this order.
+        measures: measures of the N entries, with all that the columns need.
+        columns: names of the columns, in this order.
         probable: whether similarities are probabilities.
 
     Returns:
         float32, shape (N, C).
     """
-    found: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
+    values: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
     for column in columns:
         if column == "semantic" and probable:
-            found.append(_logarithms(measures[SIMILARITIES], measures[OPINION]))
+            values.append(_logarithms(measures[SIMILARITIES], measures[OPINION]))
         elif column == "semantic":
             written = np.floor(scale_similarities(measures[SIMILARITIES], "exp") * 1e6 + 0.5) / 1e6
-            found.append(np.log(written.astype(np.float32)))
+            values.append(np.log(written.astype(np.float32)))
         elif column == "composition":
-            found.append((-np.clip(measures[LOSSES], np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
+            values.append((-np.clip(measures[LOSSES], np.float32(0), _LOSS_CAP)[:, None]).astype(np.float32))
         elif column == "forced":
-            found.append(np.log(_six_digits(measures[FORCED], SMALLEST_PROBABILITY).astype(np.float32)))
+            values.append(np.log(_six_digits(measures[FORCED], SMALLEST_PROBABILITY).astype(np.float32)))
         elif column == "kneser-ney":
-            found.append(np.log(_six_digits(measures[SMOOTHED], SMALLEST_SMOOTHED).astype(np.float32)))
+            values.append(np.log(_six_digits(measures[SMOOTHED], SMALLEST_SMOOTHED).astype(np.float32)))
         else:
             tenth = np.minimum(measures[SIGNIFICANCE], _LARGEST_SIGNIFICANCE) / np.float32(10)
-            found.append((tenth[:, None] - np.float32(2)).astype(np.float32))
-    return np.hstack(found, dtype=np.float32)
+            values.append((tenth[:, None] - np.float32(2)).astype(np.float32))
+    return np.hstack(values, dtype=np.float32)
 
 
 def _logarithms(probabilities: FloatArray, opinion: Mask) -> FloatArray:
-    """Of probabilities, at least e^-50; 0 without an opinion; a column if both are alike."""
+    """Return the logarithms of probabilities, at least -50; 0 without a score; one column if both are equal."""
     st, ts = probabilities.T
-    both = probabilities[:, :1] if np.array_equal(st, ts) else probabilities
+    columns = probabilities[:, :1] if np.array_equal(st, ts) else probabilities
     floor = np.float32(np.exp(LEAST_LOG))
-    return np.where(opinion[:, None], np.log(np.maximum(both, floor)), np.float32(0)).astype(np.float32)
+    return np.where(opinion[:, None], np.log(np.maximum(columns, floor)), np.float32(0)).astype(np.float32)
 
 
 def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:
-    """Numbers, where they are less than `least` that, as they are when written with six digits and read again."""
+    """Return numbers, at least `least`, as they are after writing them with six digits and reading them."""
     values = np.maximum(probabilities.astype(np.float64), least)
     scale = 10.0 ** (5 - np.floor(np.log10(values)))
     rounded: npt.NDArray[np.float64] = np.round(values * scale) / scale
@@ -454,18 +456,18 @@ def annotated(loaded: LoadedModel, model: MosesModel, values: FloatArray) -> Loa
 
 
 def with_default_weights(model: MosesModel) -> MosesModel:
-    """The model with the weights that train-model.perl writes, where they may be tuned."""
+    """Return the model with train-model.perl's default weights for the tuneable features."""
     return replace(model, weights=np.where(model.tuneable, model.features.default_weights(), model.weights))
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """How a table is tuned.
+    """Settings of tuning a table.
 
     Attributes:
         dev: name of the development set among the texts of the loaded model.
         references: its translation, bytes of a text.
-        iterations: runs of the decoder at most.
+        iterations: maximum number of decoder runs.
     """
 
     dev: str
@@ -476,7 +478,7 @@ class TuningPlan:
 def tuning_key(
     identity: str, model: MosesModel, values: FloatArray, keep: Mask | None, plan: TuningPlan, seed: int
 ) -> str:
-    """Of the file of a tuning run: digits that differ when anything differs that its result depends on."""
+    """Return the key of a tuning run in the store: a digest of everything that its result depends on."""
     mask = b"" if keep is None else np.packbits(keep).tobytes()
     return digest_of(
         "tuning", identity, values.tobytes(), repr(values.shape), model.weights.tobytes(), model.tuneable.tobytes(),
@@ -494,28 +496,28 @@ def tuned_run(
     facts: Mapping[str, Any],
     tick: Callable[[int], None] = lambda sentences: None,
 ) -> dict[str, Any]:
-    """Tune by batch MIRA, translate all texts with the weights found, and keep both; or read what was kept.
+    """Tune by batch MIRA, translate all texts with the tuned weights, and store both, or read a stored result.
 
-    What is finished of it is kept, too: a run that is killed goes on, to the same result.
+    Finished parts are kept, so that a killed run continues, with the same result.
 
     Args:
-        load: returns the loaded model, as of `annotated`; called only if a run is not finished yet.
-        keep: which entries are there; all if None.
-        plan: how it is tuned.
-        seed: of the tuning.
-        store, key: where the result is kept.
-        facts: more to keep with it.
-        tick: called with the number of sentences translated, or not needed where tuning ends early.
+        load: returns the loaded model, such as one of `annotated`; called only if the run is not finished yet.
+        keep: which entries the table has; all if None.
+        plan: settings of tuning.
+        seed: seed of tuning.
+        store, key: the store of the result, and its key.
+        facts: further facts to store with the result.
+        tick: called with the number of sentences that were translated, or that early stopping made unnecessary.
     """
-    there = store.read(key)
-    if there is not None:
-        return there
+    kept = store.read(key)
+    if kept is not None:
+        return kept
     loaded = load()
     began = time.monotonic()
     translator = loaded.translator(keep)
     model, sentences = loaded.model, loaded.sentences[plan.dev]
     decoder = NBestDecoder(translator, sentences, model.search, N_BEST, model.tuneable, loaded.threads, lambda: tick(1))
-    truth = [translator.table.target_symbols.read_lines(plan.references, add=False)]
+    references = [translator.table.target_symbols.read_lines(plan.references, add=False)]
     runs: list[TuningRun] = []
     with FinishedWork(store.unfinished(key), model.paths[0], {"run": key}) as finished:
 
@@ -524,7 +526,7 @@ def tuned_run(
             return decoder(weights, finished.runner(f"run-{len(runs)}", weights, by=loaded.runner))
 
         result = tune(
-            decode, truth, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
+            decode, references, model.weights[model.tuneable], "mira", iterations=plan.iterations, seed=seed,
             report=runs.append,
         )  # fmt: skip
         tick((plan.iterations - len(runs)) * len(sentences))

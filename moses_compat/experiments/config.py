@@ -1,6 +1,6 @@
-"""The configuration of an experiment: a TOML file, read with care, into dataclasses.
+"""The configuration of an experiment: a TOML file that is read into dataclasses and checked.
 
-Everything that can be told to be wrong without doing any work is refused here, in one line that names the file and the
+Every error that can be detected before the experiment runs is reported here, in one line that names the file and the
 key.  Paths in the file are relative to it.
 """
 
@@ -18,16 +18,16 @@ from moses_compat.experiments.settings import (
     DEV,
     AnnotationSettings,
     BuildSettings,
-    ElsewhereSettings,
     EncoderSettings,
     ExperimentConfig,
     FinishedModel,
     LadderSettings,
     NeighbourSettings,
+    PretrainedEncoderSettings,
     PruningGrid,
     SearchSettings,
     TextPair,
-    ways_of,
+    combinations_of,
 )
 from phrasetool.errors import DataError, reason
 from phrasetool.phrase_encoder.settings import TrainingSettings
@@ -46,12 +46,12 @@ def read_experiment_config(path: str, output: str | None = None) -> ExperimentCo
 
     Args:
         path: the file.
-        output: the folder to write to, instead of the file's.
+        output: the output folder; None for the one in the file.
 
     Raises:
-        DataError: the file cannot be read or is no TOML; a key is unknown (the nearest one is named) or missing, a
-            value is of the wrong type or out of range, a grid is empty, a file is missing, a method is unknown or needs
-            what is not there.
+        DataError: the file cannot be read or is not TOML; a key is unknown (the error names the most similar one) or
+            missing, a value has the wrong type or is out of range, a grid is empty, a file is missing, or a method is
+            unknown or lacks an input.
     """
     try:
         with open(path, "rb") as file:
@@ -66,7 +66,7 @@ def read_experiment_config(path: str, output: str | None = None) -> ExperimentCo
 
 
 def parse_config(values: Mapping[str, Any], path: str, output: str | None = None) -> ExperimentConfig:
-    """The same from what the file holds; see `read_experiment_config`."""
+    """Check the values of a configuration file and return the configuration; see `read_experiment_config`."""
     top = ConfigTable(path, "", values, _KNOWN)
     data = top.table("data", ("bitext", "dev", "tests"))
     bitext = data.section("bitext", TextPair) if "bitext" in data else None
@@ -106,28 +106,28 @@ def parse_config(values: Mapping[str, Any], path: str, output: str | None = None
 
 def _tests(data: ConfigTable) -> dict[str, TextPair]:
     tests = data.table("tests", None)
-    found = {name: tests.section(name, TextPair) for name in tests}
-    for name in found:
+    pairs = {name: tests.section(name, TextPair) for name in tests}
+    for name in pairs:
         if name in (DEV, ALL):
             raise tests.error(name, "is the name of another text; choose a different one")
-    if not found:
+    if not pairs:
         raise data.error("tests", "is empty; give at least one [data.tests.NAME]")
-    return found
+    return pairs
 
 
 def _model(top: ConfigTable) -> EncoderSettings:
     own = ("encoder", "dimension", "loss", "iterations", "pretrain_iterations")
-    there = ("folder", "second_folder", "text_encoder")
-    table = top.table("model", (*own, *there, "min_pair_count", "source_text", "target_text", "options"))
-    elsewhere = table.section("text_encoder", ElsewhereSettings) if "text_encoder" in table else None
-    chosen = table.settings(EncoderSettings, text_encoder=elsewhere)
-    if elsewhere and chosen.folder:
+    pretrained = ("folder", "second_folder", "text_encoder")
+    table = top.table("model", (*own, *pretrained, "min_pair_count", "source_text", "target_text", "options"))
+    encoder = table.section("text_encoder", PretrainedEncoderSettings) if "text_encoder" in table else None
+    chosen = table.settings(EncoderSettings, text_encoder=encoder)
+    if encoder and chosen.folder:
         raise table.error("text_encoder", "takes the place of model.folder; give one of them")
     if chosen.second_folder and not chosen.folder:
         raise table.error("second_folder", "is the translator of the other direction; give the first as model.folder")
     default = TrainingSettings.for_loss(chosen.loss, chosen.encoder)
-    told = (*own, "seed", "freeze_encoders", "loss_options", "encoder_options")
-    others = [field.name for field in fields(TrainingSettings) if field.name not in told]
+    fixed = (*own, "seed", "freeze_encoders", "loss_options", "encoder_options")
+    others = [field.name for field in fields(TrainingSettings) if field.name not in fixed]
     options = table.table("options", (*others, *default.loss_options, *default.encoder_options))
     dimension = chosen.dimension if "dimension" in table else default.dimension
     chosen = replace(chosen, dimension=dimension, options=dict(options.values))
@@ -136,7 +136,7 @@ def _model(top: ConfigTable) -> EncoderSettings:
 
 
 def _check_training(path: str, what: str, model: EncoderSettings, dimension: int) -> None:
-    """Refuse settings with which no model of this dimension can be trained; `what` says where they stand."""
+    """Raise DataError for settings that cannot train a model of this dimension; `what` names their key."""
     try:
         TrainingSettings.for_loss(
             model.loss, model.encoder, dimension=dimension, pretrain_iterations=model.pretrain_iterations,
@@ -165,7 +165,7 @@ def _prune(top: ConfigTable) -> PruningGrid:
 
 def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, ...]) -> None:
     try:
-        ways_of(method, combine)
+        combinations_of(method, combine)
         needs = parse_method(method, None).needs
     except ValueError as error:
         raise top.error(key, f"{error}") from error
@@ -174,7 +174,7 @@ def _check_method(top: ConfigTable, key: str, method: str, combine: tuple[str, .
 
 
 def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:
-    """Refuse what cannot cut a table at a size."""
+    """Raise DataError for a method that cannot prune a table to a given size."""
     _check_method(top, key, method, ("product",))
     if parse_method(method, None).thresholds:
         raise top.error(key, "has thresholds, but the table is cut at a size")
@@ -182,7 +182,7 @@ def _check_method_of_sizes(top: ConfigTable, key: str, method: str) -> None:
 
 def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
     values = grid.thresholds.get(method, ())
-    for way in ways_of(method, grid.combine):
+    for way in combinations_of(method, grid.combine):
         for threshold in (None, *map(Threshold.of, values)):
             try:
                 parse_method(method, way or None).check_threshold(threshold)
@@ -192,13 +192,13 @@ def _check_thresholds(top: ConfigTable, method: str, grid: PruningGrid) -> None:
 
 
 def _annotate(top: ConfigTable, model: EncoderSettings) -> AnnotationSettings:
-    own = 0 if model.is_there else model.dimension
+    own = 0 if model.exists else model.dimension
     settings = top.section("annotate", AnnotationSettings, dimensions=(own,))
     if not settings.sizes:
         raise top.error("annotate.sizes", "is empty")
     if not settings.columns and len(settings.sizes) < 2:
         raise top.error("annotate.columns", "is empty, and there is one size only: nothing to compare")
-    if not model.is_there and min(settings.dimensions) < 1:
+    if not model.exists and min(settings.dimensions) < 1:
         raise top.error("annotate.dimensions", f"holds {min(settings.dimensions)}; expected 1 or more")
     for dimension in filter(None, settings.dimensions):
         _check_training(top.path, "annotate.dimensions", model, dimension)

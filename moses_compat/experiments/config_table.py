@@ -1,6 +1,6 @@
-"""Settings, and the tables of a TOML file that they are read from; all complaints name the file and the key.
+"""Reading of settings from the tables of a TOML file; all errors name the file and the key.
 
-Settings are dataclasses whose fields say how they are read: the keys of a table are the names of these fields.
+Settings are dataclasses whose fields define how they are read: the keys of a table are the names of these fields.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ _Settings = TypeVar("_Settings", bound="DataclassInstance")
 _READ = "read"
 
 
-def asked(read: Callable[..., Any], default: Any = MISSING, **limits: Any) -> Any:
-    """A field of settings that is read from the key of its name.
+def setting(read: Callable[..., Any], default: Any = MISSING, **limits: Any) -> Any:
+    """Return a dataclass field that is read from the key of its name.
 
     Args:
         read: the method of `ConfigTable` that reads it, or a function of a table and a key.
-        default: its value, or what makes it, where the key is left out; without one, the key must be there.
-        limits: more arguments of `read`.
+        default: the value of a missing key, or a type that makes this value; without a default, the key is required.
+        limits: further arguments of `read`.
     """
     more: dict[str, Any] = {"default_factory" if isinstance(default, type) else "default": default}
     return field(metadata={_READ: partial(read, **limits)}, **more)
 
 
 class ConfigTable:
-    """Values by key.
+    """A table of a TOML file.
 
     Args:
         path: the file, for messages; paths in the table are relative to it.
-        name: of the table, empty for the top.
-        values: what it holds.
-        known: keys that it may have; None for any.
+        name: name of the table, empty for the top level.
+        values: its values by key.
+        known: keys that are allowed; None for any.
 
     Raises:
-        DataError: it has another key.
+        DataError: the table has an unknown key.
     """
 
     def __init__(self, path: str, name: str, values: Mapping[str, Any], known: Sequence[str] | None) -> None:
         self.path, self.name, self.values = path, name, values
         for key in values:
             if known is not None and key not in known:
-                near = difflib.get_close_matches(key, known, 1, 0.4)
-                meant = f"; did you mean {near[0]}?" if near else f"; expected {', '.join(known)}"
-                raise DataError(path, f"unknown key {self._full(key)}{meant}")
+                similar = difflib.get_close_matches(key, known, 1, 0.4)
+                suggestion = f"; did you mean {similar[0]}?" if similar else f"; expected {', '.join(known)}"
+                raise DataError(path, f"unknown key {self._full(key)}{suggestion}")
 
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
@@ -64,30 +64,30 @@ class ConfigTable:
         return iter(self.values)
 
     def error(self, key: str, message: str) -> DataError:
-        """A complaint about a value."""
+        """Return an error about the value of a key."""
         return DataError(self.path, f"{self._full(key)}: {message}")
 
     def _typed(self, key: str, kinds: type | tuple[type, ...], expected: str, value: Any) -> Any:
-        # In Python, True is a number.
+        # In Python, True is an instance of int.
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
             raise self.error(key, f"{value!r} is not {expected}")
         return value
 
     def table(self, key: str, known: Sequence[str] | None) -> ConfigTable:
-        """A table in this one; empty if it is not there."""
+        """Return a table in this one; empty if the key is missing."""
         value = self._typed(key, Mapping, "a table of keys and values", self.values.get(key, {}))
         return ConfigTable(self.path, self._full(key), value, known)
 
     def section(self, key: str, cls: type[_Settings], **values: Any) -> _Settings:
-        """The settings that a table in this one gives; see `settings`."""
+        """Read settings from a table in this one; see `settings`."""
         return self.table(key, [f.name for f in fields(cls) if _READ in f.metadata]).settings(cls, **values)
 
     def settings(self, cls: type[_Settings], **values: Any) -> _Settings:
-        """Settings: a key for each field of a dataclass that `asked` made.
+        """Read settings: a key for each field of a dataclass that `setting` made.
 
         Args:
             cls: the dataclass.
-            values: of other fields, and of those that are asked for where their keys are left out.
+            values: values of other fields, and of those whose keys are missing.
         """
         for f in fields(cls):
             needed = f.name not in values and f.default is f.default_factory is MISSING
@@ -96,28 +96,28 @@ class ConfigTable:
         return cls(**values)
 
     def text(self, key: str) -> str:
-        """A text that is not empty."""
+        """Return a non-empty text."""
         value: str = self._typed(key, str, "text between quotes", self.values[key])
         if not value:
             raise self.error(key, "is empty")
         return value
 
     def choice(self, key: str, choices: Sequence[str]) -> str:
-        """One of these texts; where another stands, the nearest is named."""
+        """Return one of the given texts; the error for another one names the most similar choice."""
         value = self.text(key)
         if value not in choices:
-            near = difflib.get_close_matches(value, choices, 1, 0.4)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise self.error(key, f"is {value!r}; {meant}expected {', '.join(choices)}")
+            similar = difflib.get_close_matches(value, choices, 1, 0.4)
+            suggestion = f"did you mean {similar[0]}? " if similar else ""
+            raise self.error(key, f"is {value!r}; {suggestion}expected {', '.join(choices)}")
         return value
 
     def boolean(self, key: str) -> bool:
-        """True or false."""
+        """Return a truth value."""
         value: bool = self._typed(key, bool, "true or false", self.values[key])
         return value
 
     def number(self, key: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         return self._finite(key, self.values[key])
 
     def _finite(self, key: str, value: Any) -> float:
@@ -127,80 +127,80 @@ class ConfigTable:
         return number
 
     def integer(self, key: str, least: int) -> int:
-        """A whole number, at least `least`."""
+        """Return an integer, at least `least`."""
         value: int = self._typed(key, int, "a whole number", self.values[key])
         if value < least:
             raise self.error(key, f"is {value}; expected {least} or more")
         return value
 
     def _list(self, key: str) -> list[Any]:
-        """The values of a list; a value that is no list is one of one."""
+        """Return the values of a list; a single value stands for a list of one."""
         value = self.values[key]
         return value if isinstance(value, list) else [value]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Texts, or one text."""
+        """Return a list of texts, or a single text as a list."""
         return tuple(self._typed(key, str, "text between quotes", value) for value in self._list(key))
 
     def choices(self, key: str, choices: Sequence[str]) -> tuple[str, ...]:
-        """Some of these texts, or one."""
-        found = self.texts(key)
-        for text in found:
+        """Return a list of texts, or a single text, that are all among the choices."""
+        texts = self.texts(key)
+        for text in texts:
             if text not in choices:
                 raise self.error(key, f"holds {text!r}; expected {', '.join(choices)}")
-        return found
+        return texts
 
     def shares(self, key: str) -> tuple[float, ...]:
-        """Shares of the entries, or one; each once, the largest first."""
-        found = self.numbers(key)
-        for share in found:
+        """Return distinct shares of the entries, or a single one, the largest first."""
+        shares = self.numbers(key)
+        for share in shares:
             if not 0 < share <= 1:
                 raise self.error(key, f"holds {share:g}; a size is a share of the entries, above 0 and at most 1")
-        return tuple(sorted(set(found), reverse=True))
+        return tuple(sorted(set(shares), reverse=True))
 
     def numbers(self, key: str) -> tuple[float, ...]:
-        """Finite numbers, or one number."""
+        """Return a list of finite numbers, or a single number as a list."""
         return tuple(self._finite(key, value) for value in self._list(key))
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """Some whole numbers from 0, or one; each once."""
-        found = tuple(self._typed(key, int, "a whole number", value) for value in self._list(key))
-        if any(value < 0 for value in found):
-            raise self.error(key, f"holds {min(found)}; expected 0 or more")
-        if not found:
+        """Return distinct integers, 0 or more, or a single one as a list."""
+        numbers = tuple(self._typed(key, int, "a whole number", value) for value in self._list(key))
+        if any(value < 0 for value in numbers):
+            raise self.error(key, f"holds {min(numbers)}; expected 0 or more")
+        if not numbers:
             raise self.error(key, "is empty")
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(numbers))
 
     def _path(self, name: str) -> str:
         return os.path.normpath(os.path.join(os.path.dirname(self.path), os.path.expanduser(name)))
 
     def output(self, key: str, default: str) -> str:
-        """A path that need not be there."""
+        """Return a path that need not exist."""
         return self._path(self.text(key) if key in self else default)
 
     def file(self, key: str) -> str:
-        """A file that is there."""
-        return self._existing(key, self._given(key), os.path.isfile, "file")
+        """Return the path of an existing file."""
+        return self._existing(key, self._required(key), os.path.isfile, "file")
 
     def files(self, key: str) -> tuple[str, ...]:
-        """Files that are there."""
+        """Return paths of existing files."""
         return tuple(self._existing(key, name, os.path.isfile, "file") for name in self.texts(key))
 
     def folder(self, key: str) -> str:
-        """A folder that is there."""
-        return self._existing(key, self._given(key), os.path.isdir, "folder")
+        """Return the path of an existing folder."""
+        return self._existing(key, self._required(key), os.path.isdir, "folder")
 
     def folders(self, key: str) -> tuple[str, ...]:
-        """Folders that are there."""
+        """Return paths of existing folders."""
         return tuple(self._existing(key, name, os.path.isdir, "folder") for name in self.texts(key))
 
-    def _given(self, key: str) -> str:
+    def _required(self, key: str) -> str:
         if key not in self.values:
             raise DataError(self.path, f"the key {self._full(key)} is missing")
         return self.text(key)
 
-    def _existing(self, key: str, name: str, exists: Any, what: str) -> str:
+    def _existing(self, key: str, name: str, exists: Any, kind: str) -> str:
         path = self._path(name)
         if not exists(path):
-            raise self.error(key, f"there is no {what} {path}")
+            raise self.error(key, f"there is no {kind} {path}")
         return path

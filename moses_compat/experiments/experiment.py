@@ -1,4 +1,4 @@
-"""An experiment from its configuration to its report: make what is missing, measure, translate, score, write."""
+"""An experiment from its configuration to its report: make missing files, measure, translate, score, write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from moses_compat.experiments.settings import DEV, ExperimentConfig, FinishedMod
 from moses_compat.experiments.workbench import (
     Cluster,
     Session,
-    look_at_development_set,
+    check_development_set,
     open_workbench,
     overlaps,
     read_experiment_texts,
@@ -43,14 +43,14 @@ from phrasetool.watch import SILENT, Watch
 
 
 def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
-    """`map` and, if they are asked for, `neighbours`; none if there is no model of the dimension that prunes."""
+    """Return the frames `map` and, if configured, `neighbours`; none without a model of the dimension that prunes."""
     folder = plan.models.get(plan.dimension)
     if folder is None:
         return {}
     models = {}
     for path in (plan.unsupervised, folder) if plan.unsupervised else (folder,):
         model = BilingualModel.load(path)
-        # The label of a model that has learned from one language alone is the name of its encoder.
+        # The label of a model that was trained on one language only is the name of its encoder.
         name = (model.kind.name if path == plan.unsupervised else model.label).upper()
         with Input(plan.pairs) as source, session.watch.file("read pairs", source.size()) as progress:
             vocabularies = (model.source_vocabulary, model.target_vocabulary)
@@ -58,9 +58,9 @@ def phrase_frames(session: Session, plan: BuildPlan) -> dict[str, pd.DataFrame]:
         models[name] = model, pairs
     frames = {"map": map_frame(model, pairs, seed=session.config.seed)}
     if session.config.neighbours:
-        asked = session.config.neighbours
-        phrases = asked.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))
-        frame = frames["neighbours"] = neighbour_frame(models, phrases, asked.count)
+        settings = session.config.neighbours
+        phrases = settings.phrases or (*choose_phrases(pairs, False), *choose_phrases(pairs, True))
+        frame = frames["neighbours"] = neighbour_frame(models, phrases, settings.count)
         for phrase in phrases:
             if phrase not in set(frame["phrase"]):
                 session.watch.warn(f"no model knows a word of {phrase!r}, so it has no neighbours")
@@ -72,12 +72,12 @@ _PACKAGES = ("numpy", "numba", "pandas", "sacrebleu", "torch", "scikit-learn", "
 
 
 def write_outputs(session: Session, frames: Mapping[str, pd.DataFrame], processors: int) -> None:
-    """Write the frames, the report and `experiment.json`; frames that an earlier experiment left go.
+    """Write the frames, the report and `experiment.json`, and delete other frames of an earlier experiment.
 
     Args:
-        session: the experiment, at its end.
-        frames: some of `FRAMES`.
-        processors: of this machine.
+        session: the finished experiment.
+        frames: frames by their names, some of `FRAMES`.
+        processors: number of processors of this machine.
     """
     facts = _facts(session, processors)
     files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
@@ -87,14 +87,14 @@ def write_outputs(session: Session, frames: Mapping[str, pd.DataFrame], processo
         with Output(session.path(name)) as out:
             out.write(data)
     for name in FRAMES:
-        # Of an earlier experiment in this folder, that asked for more.
+        # A file of an earlier experiment in this folder with more sections.
         if name not in frames and os.path.exists(session.path(f"{name}.parquet")):
             os.remove(session.path(f"{name}.parquet"))
     session.watch.say(f"report: {session.path('report.html')}")
 
 
 def records_of(frames: Mapping[str, pd.DataFrame]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of frames, as JSON values; None where there is no number."""
+    """Return the rows of frames, as JSON values; a missing number is None."""
     return {
         name: json.loads(frame.to_json(orient="records", double_precision=15, force_ascii=False))
         for name, frame in frames.items()
@@ -108,7 +108,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _facts(session: Session, processors: int) -> dict[str, Any]:
-    """How the figures came about; the same facts go to the report."""
+    """Return the configuration, machine, versions, commands and times of an experiment, as for the report."""
     with open(session.config.path, encoding="utf-8") as file:
         text = file.read()
     return {
@@ -123,7 +123,7 @@ def _facts(session: Session, processors: int) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """Settings with paths as somebody in the current folder would write them."""
+    """Return settings with paths relative to the current folder, see `shown_path`."""
     if isinstance(value, dict):
         return {key: _shown(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -132,7 +132,7 @@ def _shown(value: Any) -> Any:
 
 
 def _processor() -> str:
-    """Its name, as far as it is known."""
+    """Return the name of the processor, or if it is unknown, its architecture."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -149,23 +149,23 @@ def run_experiment(
     watch: Watch = SILENT,
     cluster: Cluster | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Do what is not done yet, and write everything to the folder of the configuration.
+    """Do the work that is not done yet, and write all results to the folder of the configuration.
 
     Args:
         config: see `read_experiment_config`.
-        program: what runs phrasetool's commands, such as `["phrasetool"]`.
-        threads: for everything.
-        processors: of this machine; only the report says so.
-        watch: is told how it goes.
+        program: the command line of phrasetool, such as `["phrasetool"]`.
+        threads: total number of threads.
+        processors: number of processors of this machine, for the report only.
+        watch: receives messages and progress.
         cluster: translates, and does the work of those commands that a cluster can do.
 
     Returns:
-        The frames by their names: `pruning`, `contests`, `histogram`, `surprises`, `annotation`, `ladder`, `map`,
-        `neighbours`, as far as they were asked for.
+        The frames of the configured sections by their names: `pruning`, `contests`, `histogram`, `surprises`,
+        `annotation`, `ladder`, `map`, `neighbours`.
 
     Raises:
         PhraseToolError: a file cannot be read or written, or is damaged; a command failed; or, unless forced, the
-            development set or a model of phrases has nothing to do with the table.
+            development set or a model of phrases is unrelated to the table.
     """
     if config.moses:
         _check_model(config.moses)
@@ -174,7 +174,7 @@ def run_experiment(
     session = Session(config, read_experiment_texts(config), threads, watch, cluster)
     _warn_of_overlaps(session)
     if config.moses:
-        _look_first(session)
+        _check_dev_first(session)
     if config.ladder:
         check_translators(session, config.ladder)
     session.part("texts")
@@ -203,14 +203,14 @@ def run_experiment(
 
 
 def _check_model(named: FinishedModel) -> None:
-    """Refuse what the decoder would, before anything is done."""
+    """Raise the errors that the decoder would raise, before the work begins."""
     model = MosesModel.read(named.ini, named.table, named.reordering_table)
     for path in model.paths:
         Input(path).close()
 
 
 def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: Watch) -> None:
-    """Refuse a model of phrases that does not fit the table, where both are there."""
+    """Raise an error for a model of phrases that is incompatible with the table, if both exist already."""
     folders = [folder for folder in (config.model.folder, config.model.second_folder) if folder]
     if folders and config.encodes:
         table = MosesModel.read(named.ini, named.table).table
@@ -218,15 +218,15 @@ def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: W
         with Input(table) as source:
             next(both_directions(models, folders).reader(table).look_at(raw_blocks(source)), None)
     if folders and config.neighbours and not dimension_of_model(folders[0]):
-        raise ModelError(f"{folders[0]}: has no vectors of phrases, which [neighbours] in {config.path} asks for")
+        raise ModelError(f"{folders[0]}: has no vectors of phrases, which [neighbours] in {config.path} requires")
 
 
-def _look_first(session: Session) -> None:
-    """Refuse a development set that makes no sense, where something has to be made before it would be translated."""
+def _check_dev_first(session: Session) -> None:
+    """Reject an implausible development set, if commands have to run before it would be translated."""
     store = BuildStore(session.path("build"))
     plan = plan_build(session.config, session.config.dev, store.path)
     if not all(map(store.is_done, commands_of(plan.phases))):
-        look_at_development_set(session, MosesModel.read(plan.ini, plan.table, plan.reordering_table))
+        check_development_set(session, MosesModel.read(plan.ini, plan.table, plan.reordering_table))
 
 
 def _warn_of_overlaps(session: Session) -> None:
@@ -237,7 +237,7 @@ def _warn_of_overlaps(session: Session) -> None:
 
 
 def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, CommandRunner]:
-    """Make what is missing; what made it can make more."""
+    """Make missing files; return their plan, and the runner for further commands."""
     store = BuildStore(session.path("build"))
     os.makedirs(store.folder, exist_ok=True)
     plan = plan_build(session.config, _dev_files(session, store), store.path)
@@ -251,7 +251,7 @@ def _build(session: Session, program: Sequence[str]) -> tuple[BuildPlan, Command
 
 
 def _dev_files(session: Session, store: BuildStore) -> TextPair:
-    """The development set as files: those of the configuration, or some of their lines."""
+    """Return the files of the development set: those of the configuration, or files with some of their lines."""
     config = session.config
     if config.sentences is None or config.moses:
         return config.dev

@@ -1,8 +1,8 @@
-"""From a Moses model and its bitext to a better and smaller model, step by step, with BLEU after each step.
+"""Improvement of a Moses model with its bitext, step by step, to a better and smaller one, with BLEU after each step.
 
-Every step is a command of phrasetool, run in a process of its own and done once (see `build_commands`), so an
-interrupted run continues.  The steps follow one line: new entries and columns come first, because counts of a pruned
-table are incomplete; each is tuned, because a column has no effect before; pruning comes last, and is tuned again.
+Every step is a command of phrasetool, run once in a process of its own (see `build_commands`), so an interrupted run
+continues.  New entries and columns come first, because counts of a pruned table are incomplete.  Each is tuned, because
+a column has no effect before.  Pruning comes last, and is tuned again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from phrasetool.watch import SILENT, Watch
 # Steps that can be left out, in their order.
 STEPS = ("forced-decoding", "model", "augment", "columns", "tune", "prune", "rerank")
 N_BEST = 100
-# Development set of the default size: sizes are tried until a loss of this many points is no longer excluded.
+# Margin of the default pruning: the smallest table whose loss of BLEU on the development set is shown to be smaller.
 MARGIN = 0.3
 # Development sets with fewer sentences are too small to tune on.
 FEW_SENTENCES = 500
@@ -57,10 +57,10 @@ class ImproveRequest:
         output: folder of the result.
         tests: test sets; without one, BLEU is reported on the development set.
         texts: further source texts whose out-of-vocabulary words get entries.
-        monolingual: source texts to find words with similar use in.
+        monolingual: source texts in which words with similar use are searched.
         without: steps to leave out, of `STEPS`.
         size: share of the entries to keep; None for the smallest table that is non-inferior on the development set.
-        seed: of everything random.
+        seed: random seed of all commands.
         threads: worker threads.
         force: whether failed sanity checks are ignored.
 
@@ -98,10 +98,10 @@ class ImproveRequest:
 
 @dataclass(frozen=True)
 class System:
-    """A model at some point of the way.
+    """The model after a step.
 
     Attributes:
-        name: the step that led to it.
+        name: the step that made it.
         ini, table: its files.
         translations: files of the translations of the evaluation text.
     """
@@ -118,10 +118,10 @@ class StepResult:
 
     Attributes:
         step: its name.
-        entries, table_bytes: of the phrase table, as it is on disk.
-        bleu: on the evaluation text.
+        entries, table_bytes: number of entries and file size of the phrase table.
+        bleu: BLEU on the evaluation text.
         gain: difference to the given model; None for that model itself.
-        gain_low, gain_high: its 95 % interval.
+        gain_low, gain_high: 95 % interval of the gain.
         seconds: time of its commands, in this run or an earlier one.
     """
 
@@ -141,10 +141,10 @@ class ImproveResult:
 
     Attributes:
         text: `test` or `dev`, on which BLEU was measured.
-        sentences: of that text.
-        steps: the given model, then each step.
-        files: what a file or folder of the output is for, by its path.
-        commands: how to translate new text with the result.
+        sentences: number of sentences of that text.
+        steps: results of the given model and of each step.
+        files: purpose of each file or folder of the output, by its path.
+        commands: command lines that translate new text with the result.
     """
 
     text: str
@@ -155,11 +155,11 @@ class ImproveResult:
 
 
 class _Plan:
-    """The commands of a run: one chain, and that of the translator next to it.
+    """The commands of a run: the main chain, and the chain of the translator that runs in parallel.
 
     Args:
         request: the run.
-        store: folder of what is made.
+        store: the output folder.
         model: the given model.
     """
 
@@ -182,7 +182,7 @@ class _Plan:
 
     @property
     def phases(self) -> list[list[Chain]]:
-        """Chains that can run side by side, phase by phase."""
+        """Chains that can run in parallel, phase by phase."""
         return [[self.main, self.translator] if self.translator else [self.main], [self.last]]
 
     @property
@@ -191,7 +191,7 @@ class _Plan:
         return "test" if self._request.tests else "dev"
 
     def text(self, name: str, side: str) -> str:
-        """A text that the run wrote: `dev` or `test`, source or target."""
+        """Return the path of a text that the run writes: `dev` or `test`, source or target."""
         return self._store.path(f"steps/{name}.{side}")
 
     def _build(self) -> None:
@@ -200,7 +200,7 @@ class _Plan:
         changes = {step: make for step, make in changes.items() if request.does(step)}
         # Only the last lists are reranked.
         self._system(_GIVEN, 0, listed=not changes and not request.does("tune"))
-        # What prepares the steps counts for the first of them.
+        # The time of preparations is added to the first step.
         first = len(self.main)
         if request.does("forced-decoding") and any(map(request.does, ("model", "columns", "prune"))):
             self._force_decode()
@@ -236,8 +236,8 @@ class _Plan:
         """Translate the evaluation text, and list translations to rerank if it is the last system.
 
         Args:
-            name: of the step.
-            first: number of its first command.
+            name: name of the step.
+            first: index of its first command in the main chain.
             listed: whether it is the last system.
         """
         stem = f"steps/{len(self.systems)}"
@@ -336,7 +336,7 @@ class _Plan:
         self._table, self._weights = table, ini
 
     def _tune(self, step: str, is_last: bool) -> None:
-        """Tune the weights; those of the last table are the result."""
+        """Tune the weights of a table; the ini of the last one is the result."""
         name = "moses.ini" if is_last else f"steps/{step}-tuned.ini"
         output = self._store.path(name)
         if not self._request.does("tune"):
@@ -394,8 +394,8 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
 
     Args:
         request: the run.
-        program: what runs phrasetool's commands, such as `["phrasetool"]`.
-        watch: follows the work.
+        program: the command line of phrasetool, such as `["phrasetool"]`.
+        watch: receives messages and progress.
 
     Raises:
         DataError: a file is empty or damaged, or the sides of a text differ in length.
@@ -439,7 +439,7 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
 
 
 def _read_texts(files: Sequence[TextPair]) -> tuple[bytes, bytes]:
-    """Read texts as one: source and target."""
+    """Read texts and return their concatenation: source and target."""
     sources, targets = zip(*(read_text_pair(pair.source, pair.target) for pair in files), strict=True)
     return b"".join(sources), b"".join(targets)
 
@@ -448,13 +448,13 @@ def _warn_of_overlaps(request: ImproveRequest, texts: Mapping[str, tuple[bytes, 
     shared = shared_pairs((request.train.source, request.train.target), texts)
     for name, (count, of) in shared.items():
         watch.warn(
-            f"{count:,} of {of:,} sentence pairs of the {name} set are in the bitext; BLEU on them says little of "
-            "other text"
+            f"{count:,} of {of:,} sentence pairs of the {name} set are in the bitext; BLEU on them does not predict "
+            "BLEU on other text"
         )
 
 
 def _check_development_set(request: ImproveRequest, model: MosesModel, text: tuple[bytes, bytes], watch: Watch) -> None:
-    """Refuse a development set that is unrelated to the table, before anything is made."""
+    """Reject a development set that is unrelated to the table, before commands run."""
     check = DevelopmentCheck(model, request.dev.source, [request.dev.target], request.force, watch)
     source, target = text
     check.texts(source, [target])
@@ -463,8 +463,8 @@ def _check_development_set(request: ImproveRequest, model: MosesModel, text: tup
     check.fit(table, phrases.sentences, source, [target])
 
 
-# Seconds on one core, of the run in benchmarks/results/improve.json (1.1 million entries, 29,000 sentence pairs, most
-# commands next to another one): of a sentence, or of an entry of the table.
+# Seconds per sentence, or per entry of the table, on one core, from the run in benchmarks/results/improve.json (1.1
+# million entries, 29,000 sentence pairs, most commands in parallel with another one).
 _SECONDS_PER_SENTENCE = {
     "force-decode": 0.0025, "train": 0.0013, "train translator": 0.019, "tune": 0.15, "decode": 0.009, "rerank": 0.1,
     "prune": 0.15,
@@ -479,7 +479,7 @@ def expected_minutes(
     """Estimate the time of commands from the sizes of their inputs.
 
     Args:
-        commands: what is to be run.
+        commands: the commands to run.
         request: the run.
         model: the given model; its table's entries are counted.
         texts: development and test set.
@@ -510,11 +510,11 @@ def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveR
     result = ImproveResult(plan.tested, len(references))
     entries = {table: count_entries(table) for table in dict.fromkeys(system.table for system in plan.systems)}
     for system, score in zip(plan.systems, samples, strict=True):
-        given = score is samples[0]
-        low, high = (None, None) if given else score.difference_interval(samples[0])
+        is_first = score is samples[0]
+        low, high = (None, None) if is_first else score.difference_interval(samples[0])
         result.steps.append(StepResult(
             system.name, entries[system.table], os.path.getsize(system.table), round(score.bleu, 4),
-            None if given else round(score.bleu - samples[0].bleu, 4), low, high, round(plan.seconds(system), 1),
+            None if is_first else round(score.bleu - samples[0].bleu, 4), low, high, round(plan.seconds(system), 1),
         ))  # fmt: skip
     result.files = dict(_files(request, store))
     result.commands = _commands(request)

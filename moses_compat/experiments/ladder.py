@@ -1,6 +1,6 @@
-"""The ladder of an experiment: what columns, new entries and reranking add on top of each other, and pruning after all.
+"""The ladder of an experiment: cumulative gains of columns, new entries and reranking, and the effect of pruning.
 
-Unlike Tables 1 and 2, its tables are written: every step is what somebody would type.
+Unlike those of Tables 1 and 2, its phrase tables are written: every step is a command of phrasetool.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import pandas as pd
 
 from moses_compat.engine.model import MosesModel
 from moses_compat.engine.n_best import NBestList
-from moses_compat.experiments.build import BuildPlan, Makers, Place, as_options, forced, method_options, search_options
+from moses_compat.experiments.build import (
+    BuildPlan,
+    Makers,
+    Place,
+    as_options,
+    force_options,
+    method_options,
+    search_options,
+)
 from moses_compat.experiments.build_commands import BuildCommand, BuildStore, Chain, CommandRunner
 from moses_compat.experiments.results import LadderRuns, Scoreboard, ladder_frame
 from moses_compat.experiments.settings import DEV, ExperimentConfig, LadderSettings, TextPair
@@ -36,10 +44,10 @@ class LadderTable:
     """A table of the ladder.
 
     Attributes:
-        name: in the names of files.
-        path: it.
-        ini: a moses.ini with it, whose weights are not tuned for it.
-        makers: what makes both.
+        name: its name, part of file names.
+        path: its file.
+        ini: a moses.ini with the table, whose weights are not tuned for it.
+        makers: the commands that make both files.
     """
 
     name: str
@@ -50,14 +58,14 @@ class LadderTable:
 
 @dataclass(frozen=True)
 class Step:
-    """A step: a table, and for each tuning seed where its translations will be.
+    """A step of the ladder: a table, and the files of its translations.
 
     Attributes:
         label: its name.
-        table: it.
-        share: to which it was pruned; 1 if it was not.
-        translations: of the test sets as one text, a file for each tuning seed.
-        below: the label of the step it is compared with; None: the whole table with the most steps.
+        table: its table.
+        share: share of the entries that pruning kept; 1 for a table that is not pruned.
+        translations: files with the translations of the test sets as one text, one for each tuning seed.
+        below: label of the step that it is compared with; None for the unpruned table with the most steps.
     """
 
     label: str
@@ -69,78 +77,78 @@ class Step:
 
 @dataclass
 class LadderPlan:
-    """The steps, from the table as it is upwards, and what makes them, phase by phase."""
+    """The steps, from the original table upwards, and the commands that make them, phase by phase."""
 
     steps: list[Step] = field(default_factory=list)
     phases: list[list[Chain]] = field(default_factory=list)
 
 
 def plan_ladder(
-    config: ExperimentConfig, asked: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair], place: Place
+    config: ExperimentConfig, settings: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair], place: Place
 ) -> LadderPlan:
-    """Say what has to be made, and how.
+    """Plan the steps of a ladder and the commands that make their files.
 
     Args:
         config: the experiment.
-        asked: its ladder.
-        built: what was made before.
+        settings: settings of the ladder.
+        built: paths of the existing files.
         texts: files of `dev` and `TESTS`.
-        place: of a file of the build folder.
+        place: returns the path of a file of the build folder.
     """
-    return _Planner(config, asked, built, texts, place).plan()
+    return _Planner(config, settings, built, texts, place).plan()
 
 
 def _beyond(table: LadderTable, before: LadderTable) -> Chain:
-    """What makes a table of one that is there."""
+    """Return the commands that make a table from an existing one."""
     return table.makers[len(before.makers) :]
 
 
 class _Planner:
-    """See `plan_ladder`."""
+    """Planner of the steps and commands of a ladder."""
 
     def __init__(
-        self, config: ExperimentConfig, asked: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair],
+        self, config: ExperimentConfig, settings: LadderSettings, built: BuildPlan, texts: Mapping[str, TextPair],
         place: Place,
     ) -> None:  # fmt: skip
-        self._config, self._asked, self._built, self._texts, self._place = config, asked, built, texts, place
-        self._force = forced(config)
+        self._config, self._settings, self._built, self._texts, self._place = config, settings, built, texts, place
+        self._force = force_options(config)
         self._model = MosesModel.read(built.ini, built.table, built.reordering_table)
 
     def plan(self) -> LadderPlan:
-        asked, found = self._asked, LadderPlan()
+        settings, plan = self._settings, LadderPlan()
         plain = self._plain()
         whole = [("table", plain)]
-        if asked.columns:
+        if settings.columns:
             whole.append(("+ columns", self._annotated("columns", plain)))
-        if asked.augment:
+        if settings.augment:
             words = self._augmented(plain)
-            whole.append(("+ augment", self._annotated("all", words) if asked.columns else words))
+            whole.append(("+ augment", self._annotated("all", words) if settings.columns else words))
         last = whole[-1][1]
-        pruned = [(f"all, {100 * size:g} %", size, self._pruned(last, size)) for size in asked.sizes]
+        pruned = [(f"all, {100 * size:g} %", size, self._pruned(last, size)) for size in settings.sizes]
         tunings: list[Chain] = []
         for label, table in whole:
-            listed = bool(asked.rerank) and table is last
-            tunings += [self._tuned(table, seed, listed) for seed in asked.tuning_seeds]
-            found.steps.append(Step(label, table, 1.0, self._files(table, TESTS)))
+            listed = bool(settings.rerank) and table is last
+            tunings += [self._tuned(table, seed, listed) for seed in settings.tuning_seeds]
+            plan.steps.append(Step(label, table, 1.0, self._files(table, TESTS)))
             if listed:
-                found.steps.append(Step("+ rerank", table, 1.0, self._files(table, _RERANKED)))
+                plan.steps.append(Step("+ rerank", table, 1.0, self._files(table, _RERANKED)))
         for label, size, table in pruned:
-            tunings += [self._tuned(table, seed, bool(asked.rerank)) for seed in asked.tuning_seeds]
-            if asked.rerank:
-                # What the decoder found best is there, too: no reranking is what most systems have.
+            tunings += [self._tuned(table, seed, bool(settings.rerank)) for seed in settings.tuning_seeds]
+            if settings.rerank:
+                # The decoder's best translations are a step, too, because most systems do not rerank.
                 plainly = Step(
                     f"all but rerank, {100 * size:g} %", table, size, self._files(table, TESTS), whole[-1][0]
                 )
-                found.steps.append(plainly)
-            found.steps.append(Step(label, table, size, self._files(table, _RERANKED if asked.rerank else TESTS)))
-        found.phases = [
+                plan.steps.append(plainly)
+            plan.steps.append(Step(label, table, size, self._files(table, _RERANKED if settings.rerank else TESTS)))
+        plan.phases = [
             [plain.makers], [_beyond(table, plain) for _, table in whole],
             [_beyond(table, last) for *_, table in pruned], tunings,
         ]  # fmt: skip
-        return found
+        return plan
 
     def _plain(self) -> LadderTable:
-        """The table as it is; an ini that names it is made if the configuration names another than the ini."""
+        """Return the original table; plan an ini if the configuration replaces a table of the given ini."""
         built, model = self._built, self._model
         if not (self._config.moses and (built.table or built.reordering_table)):
             return LadderTable("table", model.table, built.ini, ())
@@ -152,7 +160,7 @@ class _Planner:
         return LadderTable("table", model.table, ini, (command,))
 
     def _next(self, name: str, before: LadderTable, *arguments: str, more: tuple[str, ...] = ()) -> LadderTable:
-        """A table that a command makes of another, with its ini; `more` are further outputs."""
+        """Return a table that a command makes from another one, with its ini; `more` are further outputs."""
         path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
         command = BuildCommand(
             f"ladder-{name}",
@@ -163,34 +171,34 @@ class _Planner:
         return LadderTable(name, path, ini, (*before.makers, command))
 
     def _annotated(self, name: str, before: LadderTable) -> LadderTable:
-        columns, built = self._asked.columns.split("+"), self._built
-        said: list[str] = list(built.said) if "semantic" in columns else []
+        columns, built = self._settings.columns.split("+"), self._built
+        options: list[str] = list(built.similarity_options) if "semantic" in columns else []
         if "forced" in columns:
-            said += as_options(("--forced-pairs", built.forced_pairs))
-        said += ["--smoothing", "kneser-ney" if "kneser-ney" in columns else "none"]
-        return self._next(name, before, "annotate", *said)
+            options += as_options(("--forced-pairs", built.forced_pairs))
+        options += ["--smoothing", "kneser-ney" if "kneser-ney" in columns else "none"]
+        return self._next(name, before, "annotate", *options)
 
     def _augmented(self, before: LadderTable) -> LadderTable:
-        given: list[str] = []
+        options: list[str] = []
         for text in self._texts.values():
-            given += ["--text", text.source]
-        for path in self._asked.monolingual:
-            given += ["--monolingual", path]
+            options += ["--text", text.source]
+        for path in self._settings.monolingual:
+            options += ["--monolingual", path]
         if self._model.reordering is None:
-            return self._next("words", before, "augment", *given)
-        turned = "ladder-reordering.gz"
-        given += ["--reordering-table", self._model.reordering, "--reordering-out", self._place(turned)]
-        return self._next("words", before, "augment", *given, more=(turned,))
+            return self._next("words", before, "augment", *options)
+        reordering = "ladder-reordering.gz"
+        options += ["--reordering-table", self._model.reordering, "--reordering-out", self._place(reordering)]
+        return self._next("words", before, "augment", *options, more=(reordering,))
 
     def _pruned(self, before: LadderTable, size: float) -> LadderTable:
-        name, method = f"pruned-{size:g}", self._asked.method
+        name, method = f"pruned-{size:g}", self._settings.method
         parsed = parse_method(method, None)
         path, ini = self._place(f"ladder-{name}.gz"), self._place(f"ladder-{name}.ini")
-        said = list(self._built.said) if SIMILARITIES in parsed.needs else []
-        chosen = method_options(parsed, before.ini, self._config.bitext, self._built.forced_pairs)
+        similarity = list(self._built.similarity_options) if SIMILARITIES in parsed.needs else []
+        criteria = method_options(parsed, before.ini, self._config.bitext, self._built.forced_pairs)
         prune = BuildCommand(
             f"ladder-{name}",
-            ("prune", before.path, *said, "--method", method, "--target-size", f"{size:g}", *chosen, "-o", path,
+            ("prune", before.path, *similarity, "--method", method, "--target-size", f"{size:g}", *criteria, "-o", path,
              *self._force),
             (f"ladder-{name}.gz",), before.makers,
         )  # fmt: skip
@@ -201,17 +209,17 @@ class _Planner:
         return LadderTable(name, path, ini, (*before.makers, prune, named))
 
     def _files(self, table: LadderTable, end: str) -> list[str]:
-        """Translations of the test sets with each tuning."""
-        return [self._place(f"ladder-{table.name}-{seed}.{end}") for seed in self._asked.tuning_seeds]
+        """Return the files of the test sets' translations, one for each tuning seed."""
+        return [self._place(f"ladder-{table.name}-{seed}.{end}") for seed in self._settings.tuning_seeds]
 
     def _tuned(self, table: LadderTable, seed: int, listed: bool) -> Chain:
-        """Tune and translate the test sets; where lists are wanted, choose from them, too."""
+        """Return commands that tune and translate the test sets, and if `listed`, rerank n-best lists."""
         stem, search, dev = f"ladder-{table.name}-{seed}", search_options(self._config), self._texts[DEV]
         ini = self._place(f"{stem}.ini")
         tune = BuildCommand(
             f"{stem}-tune",
             ("tune", "--moses-ini", table.ini, "--dev", dev.source, dev.target, "--seed", str(seed),
-             "--iterations", str(self._asked.iterations), *search, *self._force, "-o", ini),
+             "--iterations", str(self._settings.iterations), *search, *self._force, "-o", ini),
             (f"{stem}.ini",), table.makers, keeps=ini, cluster=True,
         )  # fmt: skip
         chain = [tune]
@@ -219,9 +227,9 @@ class _Planner:
             if name == DEV and not listed:
                 continue
             path, lists = self._place(f"{stem}.{name}"), [f"{stem}.{name}.nbest.gz"] if listed else []
-            wanted = ["--n-best-list", self._place(lists[0]), str(N_BEST)] if listed else []
+            list_options = ["--n-best-list", self._place(lists[0]), str(N_BEST)] if listed else []
             chain.append(BuildCommand(
-                f"{stem}-{name}", ("decode", "--moses-ini", ini, text.source, *search, *wanted, "-o", path),
+                f"{stem}-{name}", ("decode", "--moses-ini", ini, text.source, *search, *list_options, "-o", path),
                 (f"{stem}.{name}", *lists), (tune,), keeps=path, cluster=True,
             ))  # fmt: skip
         if listed:
@@ -229,9 +237,9 @@ class _Planner:
         return chain
 
     def _reranked(self, stem: str, lists: Makers) -> BuildCommand:
-        """Choose from the list of the test sets, by weights tuned on that of the development set."""
+        """Return the command that reranks the list of the test sets, with weights tuned on that of the dev set."""
         dev, listed = self._texts[DEV], {name: self._place(f"{stem}.{name}.nbest.gz") for name in self._texts}
-        models = [part for folder in self._asked.rerank for part in ("-m", folder)]
+        models = [part for folder in self._settings.rerank for part in ("-m", folder)]
         return BuildCommand(
             f"{stem}-rerank",
             ("rerank", listed[TESTS], "--source", self._texts[TESTS].source, *models, "--dev-list", listed[DEV],
@@ -241,37 +249,37 @@ class _Planner:
         )  # fmt: skip
 
 
-def check_translators(session: Session, asked: LadderSettings) -> None:
-    """Refuse translators that can not tell the translations of the development set from others, before hours go by.
+def check_translators(session: Session, settings: LadderSettings) -> None:
+    """Reject translators that do not prefer the translations of the development set, before hours of work.
 
     Raises:
-        PhraseToolError: there is no translator in a folder, it is of other languages, or it finds sentences beside
-            their translations no likelier than beside others.
+        PhraseToolError: a folder contains no translator, or one of other languages, or a translator does not score
+            translations higher than other sentences.
     """
-    if asked.rerank:
+    if settings.rerank:
         files, texts, force = session.config.dev, session.texts, session.config.force
         source = SourceText.of_text(files.source, texts.sources[DEV])
         target = NBestList.of_text(files.target, texts.targets[DEV])
-        judges = [load_directed(folder, source, target, force, session.watch) for folder in asked.rerank]
-        check_fit(judges, source, target, session.threads, force, session.watch)
+        translators = [load_directed(folder, source, target, force, session.watch) for folder in settings.rerank]
+        check_fit(translators, source, target, session.threads, force, session.watch)
 
 
 def ladder_frames(
-    session: Session, asked: LadderSettings, built: BuildPlan, runner: CommandRunner
+    session: Session, settings: LadderSettings, built: BuildPlan, runner: CommandRunner
 ) -> dict[str, pd.DataFrame]:
-    """`ladder`, a row for each step and text.
+    """Return the frame `ladder`, with a row for each step and text.
 
     Args:
         session: the experiment.
-        asked: its steps.
-        built: what was made before.
-        runner: makes what is missing.
+        settings: settings of the ladder.
+        built: paths of the existing files.
+        runner: runs the commands that make missing files.
 
     Raises:
-        PhraseToolError: a command failed; it says what the command said.
+        PhraseToolError: a command failed; the error has its last message.
     """
     store, texts = runner.store, session.texts
-    plan = plan_ladder(session.config, asked, built, write_ladder_texts(texts, store), store.path)
+    plan = plan_ladder(session.config, settings, built, write_ladder_texts(texts, store), store.path)
     for chains in plan.phases:
         runner.make(chains)
     session.note(plan.phases, store)
@@ -285,24 +293,24 @@ def ladder_frames(
 
 
 def write_ladder_texts(texts: ExperimentTexts, store: BuildStore) -> dict[str, TextPair]:
-    """Write the development set, and the test sets as one text."""
+    """Write the development set, and the test sets as one text; return their files."""
     joined = {DEV: [DEV], TESTS: [name for name in texts.sources if name != DEV]}
-    found = {}
+    pairs = {}
     for text, names in joined.items():
-        found[text] = TextPair(store.path(f"ladder.{text}.source"), store.path(f"ladder.{text}.target"))
-        write_pair(texts, names, found[text])
-    return found
+        pairs[text] = TextPair(store.path(f"ladder.{text}.source"), store.path(f"ladder.{text}.target"))
+        write_pair(texts, names, pairs[text])
+    return pairs
 
 
 def _read_translations(references: Mapping[str, Sequence[str]], path: str) -> dict[str, list[str]]:
-    """Translations by the name of the test set.
+    """Read translations, by the name of the test set.
 
     Raises:
-        DataError: the file has not as many lines as the test sets.
+        DataError: the file and the test sets have different numbers of lines.
     """
     with Input(path) as source:
         lines = text_lines(source.read_all())
     if len(lines) != sum(map(len, references.values())):
-        raise DataError(path, "has not as many lines as the test sets; delete it, and begin again")
+        raise DataError(path, "the number of lines differs from that of the test sets; delete the file and start again")
     ends = list(itertools.accumulate(map(len, references.values())))
     return {name: lines[end - len(references[name]) : end] for name, end in zip(references, ends, strict=True)}

@@ -1,4 +1,4 @@
-"""Frames about phrases: who is near whom, what similar entries are, a map, and the entries that methods disagree on."""
+"""Frames about phrases: nearest neighbours, similarities of entries, a map, and entries on which methods disagree."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _has_letters(text: str) -> bool:
 
 
 def _frequencies(pairs: PhrasePairs, target: bool) -> Iterator[tuple[Int64Array, int, int]]:
-    """Distinct phrases of a side, the most frequent first: the pairs it is in, the first of them, how often seen."""
+    """Yield the distinct phrases of a side, the most frequent first: their pairs, the first pair, and their count."""
     numbers, firsts = number_distinct(pairs.targets if target else pairs.sources)
     totals = np.bincount(numbers, pairs.counts, len(firsts)).astype(np.int64)
     order = np.argsort(numbers, kind="stable")
@@ -60,7 +60,7 @@ def _frequencies(pairs: PhrasePairs, target: bool) -> Iterator[tuple[Int64Array,
 
 
 def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASES) -> list[str]:
-    """Frequent phrases of two words or more, all of letters or digits, none with a word of another."""
+    """Return frequent phrases of several words with letters or digits, no two of which share a word."""
     side, vocabulary = (pairs.targets, pairs.target_vocabulary) if target else (pairs.sources, pairs.source_vocabulary)
     chosen: list[str] = []
     seen: set[str] = set()
@@ -78,13 +78,13 @@ def choose_phrases(pairs: PhrasePairs, target: bool, count: int = _CHOSEN_PHRASE
 def neighbour_frame(
     models: Mapping[str, tuple[BilingualModel, PhrasePairs]], phrases: Sequence[str], count: int
 ) -> pd.DataFrame:
-    """Table 3: the nearest phrases of the same language, by each model.
+    """Return Table 3: the nearest phrases of the same language, by each model.
 
     Args:
-        models: by name, each with the phrases to search, in its own word ids.
-        phrases: of either language: the one of which the first model knows more words.  A model that knows none of a
-            phrase's words has no row for it.
-        count: neighbours of each.
+        models: models by name, each with the phrases to search, in its own word ids.
+        phrases: phrases of either language; a phrase belongs to the language of which the first model knows more of its
+            words.  A model that knows none of the words has no row for a phrase.
+        count: number of neighbours of each phrase.
     """
     rows: list[tuple[Any, ...]] = []
     for name, (model, pairs) in models.items():
@@ -95,9 +95,9 @@ def neighbour_frame(
             if not any(word > 0 for word in words):
                 continue
             nearest, _ = index.nearest(words, target, count)
-            for rank, found in enumerate(nearest, 1):
+            for rank, neighbour in enumerate(nearest, 1):
                 language = "target" if target else "source"
-                rows.append((phrase, language, name, rank, _text(found.text), found.similarity))
+                rows.append((phrase, language, name, rank, _text(neighbour.text), neighbour.similarity))
     return pd.DataFrame(rows, columns=_NEIGHBOURS)
 
 
@@ -109,11 +109,11 @@ def _is_target(model: BilingualModel, phrase: str) -> bool:
 
 
 def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFrame:
-    """How similar the entries are that systems keep and remove; those without an opinion left out.
+    """Return histograms of the similarities of the entries that systems keep and remove, without unscored entries.
 
     Args:
-        measures: of the N entries, with similarities.
-        kept: by system, bool, shape (N,).
+        measures: measures of the N entries, with similarities.
+        kept: by system, the entries that are kept, bool, shape (N,).
     """
     opinion = measures[OPINION]
     edges = np.linspace(-1, 1, _BINS + 1)
@@ -132,14 +132,13 @@ def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFram
 
 
 def map_frame(model: BilingualModel, pairs: PhrasePairs, count: int = _MAP_PHRASES, seed: int = 1) -> pd.DataFrame:
-    """The most frequent source phrases and their most frequent translations on a plane.
+    """Return positions on a plane of the most frequent source phrases and their most frequent translations.
 
-    Source vectors stand where they are, target vectors are carried into the source's space first.  Neighbours on the
-    plane are mostly neighbours in space (t-SNE, van der Maaten and Hinton 2008; principal components where there are
-    fewer than 10 points).
+    Target vectors are first mapped to the space of the source vectors.  Neighbours on the plane are mostly neighbours
+    in that space (t-SNE, van der Maaten and Hinton 2008; principal components for fewer than 10 points).
 
     Args:
-        count: source phrases; with their translations, there are at most twice as many points.
+        count: maximum number of source phrases; with their translations, there are at most twice as many points.
     """
     sources: list[int] = []
     targets: list[tuple[str, str]] = []
@@ -167,17 +166,17 @@ def map_frame(model: BilingualModel, pairs: PhrasePairs, count: int = _MAP_PHRAS
     _, firsts = np.unique([text for _, text in targets], return_index=True)
     rows = np.concatenate([np.arange(len(chosen)), len(chosen) + np.sort(firsts)])
     plane = _plane(points[rows], seed)
-    found = []
+    located = []
     for (x, y), row in zip(plane.tolist(), rows.tolist(), strict=True):
         source, target = targets[row % len(chosen)]
         side = (source, target, "source") if row < len(chosen) else (target, source, "target")
-        found.append((x, y, side[0], side[1], frequencies[row % len(chosen)], side[2]))
-    return pd.DataFrame(found, columns=_MAP)
+        located.append((x, y, side[0], side[1], frequencies[row % len(chosen)], side[2]))
+    return pd.DataFrame(located, columns=_MAP)
 
 
 def _plane(points: FloatArray, seed: int) -> npt.NDArray[np.float64]:
-    """Points of n dimensions in two; the same on any number of threads."""
-    # Only libraries that are loaded by then can be limited, so both imports stand before.
+    """Project points of n dimensions to two; the result does not depend on the number of threads."""
+    # Only libraries that are loaded already can be limited, so both imports come first.
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -191,7 +190,7 @@ def _plane(points: FloatArray, seed: int) -> npt.NDArray[np.float64]:
 
 
 def _principal(points: FloatArray) -> npt.NDArray[np.float64]:
-    """The first two principal components, each with its largest value positive; one that is not there is 0."""
+    """Return the first two principal components, each with its largest value positive; a missing one is 0."""
     centred = points.astype(np.float64) - points.mean(0, dtype=np.float64)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     places = np.zeros((len(points), 2))
@@ -203,31 +202,31 @@ def _principal(points: FloatArray) -> npt.NDArray[np.float64]:
 
 
 def surprising_entries(
-    worths: Mapping[str, FloatArray], kept: Mapping[str, Mask], groups: Int64Array, count: int = 10
+    scores: Mapping[str, FloatArray], kept: Mapping[str, Mask], groups: Int64Array, count: int = 10
 ) -> dict[tuple[str, str], Int64Array]:
-    """The entries about which a method is most at odds with the others.
+    """Return the entries whose rank by a method differs most from the mean rank by the other methods.
 
-    What an entry is worth to a method is its rank among all, from 0 to 1.  Surprising among the removed are those that
-    the others rank much higher in the mean, among the kept those that they rank much lower.
+    Ranks are between 0 and 1.  Surprising removed entries are those that the other methods rank much higher in the
+    mean, surprising kept ones those that they rank much lower.
 
     Args:
-        worths: by method, float32, shape (N,); with one method, nothing is surprising.
-        kept: by method, bool, shape (N,).
-        groups: int64, shape (N,), the source of each entry; each source comes once in a list.
-        count: entries of a list at most.
+        scores: scores by method, float32, shape (N,); with a single method, the result is empty.
+        kept: by method, the entries that are kept, bool, shape (N,).
+        groups: the source of each entry, int64, shape (N,); each source occurs at most once in a list.
+        count: maximum number of entries of a list.
 
     Returns:
-        By method and `removed` or `kept`, entries, the most surprising first.
+        Entries by method and `removed` or `kept`, the most surprising first.
     """
-    if len(worths) < 2:
+    if len(scores) < 2:
         return {}
     total = np.zeros(len(groups))
-    for worth in worths.values():
-        total += ranks_of(worth)
-    found: dict[tuple[str, str], Int64Array] = {}
-    for method, worth in worths.items():
-        own = ranks_of(worth)
-        others = (total - own) / (len(worths) - 1)
+    for score in scores.values():
+        total += ranks_of(score)
+    surprising: dict[tuple[str, str], Int64Array] = {}
+    for method, score in scores.items():
+        own = ranks_of(score)
+        others = (total - own) / (len(scores) - 1)
         for kind, members, surprise in (
             ("removed", ~kept[method], others - own),
             ("kept", kept[method], own - others),
@@ -235,15 +234,15 @@ def surprising_entries(
             rows = np.flatnonzero(members & (surprise > 0))
             rows = rows[np.argsort(-surprise[rows], kind="stable")]
             _, firsts = np.unique(groups[rows], return_index=True)
-            found[method, kind] = rows[np.sort(firsts)[:count]]
-    return found
+            surprising[method, kind] = rows[np.sort(firsts)[:count]]
+    return surprising
 
 
-def ranks_of(worth: FloatArray) -> npt.NDArray[np.float64]:
-    """Ranks of N entries from 0 for the least to 1 for the best; equal values share the mean of theirs."""
-    _, numbers, counts = np.unique(worth, return_inverse=True, return_counts=True)
+def ranks_of(scores: FloatArray) -> npt.NDArray[np.float64]:
+    """Return ranks of N entries from 0 for the lowest score to 1 for the highest; equal scores have their mean rank."""
+    _, numbers, counts = np.unique(scores, return_inverse=True, return_counts=True)
     means: npt.NDArray[np.float64] = np.cumsum(counts) - (counts + 1) / 2
-    return means[numbers] / max(len(worth) - 1, 1)
+    return means[numbers] / max(len(scores) - 1, 1)
 
 
 def surprise_frame(
@@ -251,13 +250,15 @@ def surprise_frame(
     surprising: Mapping[tuple[str, str], Int64Array],
     read: Callable[[Int64Array], Sequence[tuple[bytes, bytes]]],
 ) -> pd.DataFrame:
-    """The entries of `surprising_entries` with what is known of them.
+    """Return the entries of `surprising_entries` with their phrases and measures.
 
     Args:
-        read: source and target of entries, which are given in ascending order.
+        measures: measures of the N entries.
+        surprising: a result of `surprising_entries`.
+        read: returns source and target of entries, given their numbers in ascending order.
     """
-    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *surprising.values()]))
-    texts = dict(zip(wanted.tolist(), read(wanted), strict=True))
+    distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *surprising.values()]))
+    texts = dict(zip(distinct.tolist(), read(distinct), strict=True))
 
     def value(measure: Measure[Any], row: int) -> float:
         return float(measures[measure][row].mean(dtype=np.float32)) if measure in measures else float("nan")

@@ -1,7 +1,7 @@
-"""From translations of finished runs to the frames of Tables 1 and 2 and of the ladder: scores, intervals, tests.
+"""Scores, intervals and tests of finished runs: the frames of Tables 1 and 2 and of the ladder.
 
-Every system of a text is scored on the same bootstrap samples, so any two can be compared.  `ALL` is all test sets as
-one text; the development set is not in it.
+All systems are scored on the same bootstrap samples of a text, so any two can be compared.  `ALL` is all test sets as
+one text, without the development set.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LADDER = (
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A pruned table (or the full one) and what the decoder made of it.
+    """A pruned table (or the full one) and its translations.
 
     Attributes:
-        system: which table.
-        label: its name, no two the same.
-        entries, of: entries it has, and the full table has.
-        translations: of all texts.
-        command: what writes the table.
+        system: the system that pruned the table.
+        label: its unique name.
+        entries, of: number of entries of the table and of the full table.
+        translations: translations of all texts.
+        command: command line that writes the table.
     """
 
     system: PruningSystem
@@ -64,10 +64,10 @@ class TunedRuns:
     """An annotated table (or the one without annotation), tuned several times.
 
     Attributes:
-        label: its name, no two the same.
-        columns: what was appended, in words; empty for the baseline.
-        dimension: of the similarities; 0 where there are none.
-        translations: of all texts, for each tuning seed.
+        label: its unique name.
+        columns: names of the appended columns; empty for the baseline.
+        dimension: dimension of the model of the similarities; 0 without similarities.
+        translations: translations of all texts, for each tuning seed.
     """
 
     label: str
@@ -77,11 +77,11 @@ class TunedRuns:
 
 
 class Scoreboard:
-    """Scores translations of texts, each on its own samples.
+    """Scores translations of texts, each text on its own bootstrap samples.
 
     Args:
-        references: the text of each name; all but `dev` are test sets, in this order.
-        samples: of the bootstrap.
+        references: reference translations by name; all but `dev` are test sets, in this order.
+        samples: number of bootstrap samples.
     """
 
     def __init__(self, references: Translations, samples: int = SAMPLES) -> None:
@@ -93,25 +93,25 @@ class Scoreboard:
         self._bootstraps = {name: Bootstrap(sizes[name], samples) for name in self.texts}
 
     def statistics(self, translations: Translations) -> dict[str, Int32Array]:
-        """Of the sentences of each text, `ALL` included; see `sentence_statistics`."""
-        found = {name: sentence_statistics(translations[name], lines) for name, lines in self._references.items()}
-        found[ALL] = np.concatenate([found[name] for name in self.tests])
-        return found
+        """Return the statistics of the sentences of each text, `ALL` included; see `sentence_statistics`."""
+        by_text = {name: sentence_statistics(translations[name], lines) for name, lines in self._references.items()}
+        by_text[ALL] = np.concatenate([by_text[name] for name in self.tests])
+        return by_text
 
     def sampled(self, statistics: Mapping[str, Int32Array]) -> dict[str, BleuSamples]:
-        """BLEU of each text and of its samples."""
+        """Return BLEU of each text and of its samples."""
         return {name: self._bootstraps[name](statistics[name]) for name in self.texts}
 
     def __call__(self, translations: Translations) -> dict[str, BleuSamples]:
-        """The same from translations."""
+        """Return BLEU of the translations of each text and of its samples."""
         return self.sampled(self.statistics(translations))
 
 
 def pruning_frames(runs: Sequence[FinishedRun], board: Scoreboard) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Table 1, and who wins: `pruning` with a row per system and text, `contests` with a row per size and protection.
+    """Return `pruning` (Table 1), a row per system and text, and `contests`, a row per size and protection.
 
     Args:
-        runs: the full table, and others in any number.
+        runs: runs of the full table and of any number of pruned ones.
 
     Raises:
         ValueError: the full table is missing.
@@ -119,7 +119,7 @@ def pruning_frames(runs: Sequence[FinishedRun], board: Scoreboard) -> tuple[pd.D
     scores = {run.label: board(run.translations) for run in runs}
     full = next((scores[run.label] for run in runs if run.system.rule == FULL), None)
     if full is None:
-        raise ValueError("there is no run of the full table")
+        raise ValueError("the run of the full table is missing")
     rows = [row for run in runs for row in _rows(run, board.texts, scores[run.label], full)]
     pruning = pd.DataFrame(rows, columns=_PRUNING)
     return pruning, pd.DataFrame(_contests(runs, scores), columns=_CONTESTS)
@@ -144,10 +144,10 @@ def _rows(
 def _contests(
     runs: Sequence[FinishedRun], scores: Mapping[str, Mapping[str, BleuSamples]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The winners are chosen on the development set; what is compared is the score on the test sets."""
+    """Yield comparisons of the methods that are best on the development set, by their scores on the test sets."""
     sized = [run for run in runs if run.system.rule == "size"]
-    for wanted, protect in dict.fromkeys((run.system.wanted, run.system.protect) for run in sized):
-        here = [run for run in sized if (run.system.wanted, run.system.protect) == (wanted, protect)]
+    for size, protect in dict.fromkeys((run.system.wanted, run.system.protect) for run in sized):
+        here = [run for run in sized if (run.system.wanted, run.system.protect) == (size, protect)]
         with_semantics = [run for run in here if run.system.semantic]
         without = [run for run in here if not run.system.semantic and not _by_chance(run.system)]
         if not with_semantics or not without:
@@ -155,7 +155,7 @@ def _contests(
         best, other = (max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without))
         first, second = scores[best.label], scores[other.label]
         yield (
-            wanted, protect, best.system.kind, other.system.kind, first[ALL].bleu, second[ALL].bleu,
+            size, protect, best.system.kind, other.system.kind, first[ALL].bleu, second[ALL].bleu,
             first[ALL].bleu - second[ALL].bleu, first[ALL].p_value(second[ALL]), first[DEV].bleu, second[DEV].bleu,
         )  # fmt: skip
 
@@ -166,54 +166,54 @@ def _by_chance(system: PruningSystem) -> bool:
 
 @dataclass(frozen=True)
 class TunedScores:
-    """What several tunings of one table score.
+    """BLEU of several tunings of one table.
 
     Attributes:
-        means: of BLEU over the tunings, by text.
-        deviations: of BLEU over the tunings; NaN where there is one.
-        together: samples of the BLEU of statistics that are summed over the tunings first (Clark et al., ACL 2011, on
-            why one tuning is not enough); for paired tests.
+        means: means of BLEU over the tunings, by text.
+        deviations: standard deviations of BLEU over the tunings; NaN for a single tuning.
+        pooled: bootstrap samples of the BLEU of statistics that are summed over the tunings, for paired tests (Clark et
+            al., ACL 2011, on why one tuning is not enough).
     """
 
     means: Mapping[str, float]
     deviations: Mapping[str, float]
-    together: Mapping[str, BleuSamples]
+    pooled: Mapping[str, BleuSamples]
 
     @classmethod
     def of(cls, tunings: Sequence[Translations], board: Scoreboard) -> TunedScores:
-        """From the translations of each tuning."""
+        """Return the scores of the translations of each tuning."""
         each = [board.statistics(translations) for translations in tunings]
         single = [board.sampled(statistics) for statistics in each]
-        together = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
+        pooled = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
         scores = {text: np.array([one[text].bleu for one in single]) for text in board.texts}
         alone = len(each) == 1
         return cls(
             {text: float(values.mean()) for text, values in scores.items()},
             {text: float("nan") if alone else float(values.std(ddof=1)) for text, values in scores.items()},
-            together,
+            pooled,
         )  # fmt: skip
 
 
 def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFrame:
-    """Table 2: a row per system and text.
+    """Return `annotation` (Table 2), a row per system and text.
 
     A score is the mean over tuning seeds; the test is a paired bootstrap over sentences, see `TunedScores`.
 
     Args:
-        runs: the baseline first; all tuned equally often.
+        runs: runs with the same number of tunings, the baseline first.
     """
     rows: list[tuple[Any, ...]] = []
     base: TunedScores | None = None
     for run in runs:
-        found = TunedScores.of(run.translations, board)
+        scores = TunedScores.of(run.translations, board)
         for text in board.texts:
-            p = found.together[text].p_value(base.together[text]) if base else float("nan")
+            p = scores.pooled[text].p_value(base.pooled[text]) if base else float("nan")
             rows.append((
-                run.label, run.columns, run.dimension, len(run.translations), text, found.means[text],
-                found.deviations[text], found.means[text] - (base or found).means[text], p,
-                found.means.get(DEV, float("nan")),
+                run.label, run.columns, run.dimension, len(run.translations), text, scores.means[text],
+                scores.deviations[text], scores.means[text] - (base or scores).means[text], p,
+                scores.means.get(DEV, float("nan")),
             ))  # fmt: skip
-        base = base or found
+        base = base or scores
     return pd.DataFrame(rows, columns=_ANNOTATION)
 
 
@@ -222,11 +222,11 @@ class LadderRuns:
     """A step of the ladder, tuned several times.
 
     Attributes:
-        label: its name, no two the same.
-        entries: of its table.
-        share: of these among the entries of the table that was pruned; 1 for one that was not.
-        translations: of all texts, for each tuning seed.
-        below: the label of the step it is compared with; None: the full table with the most steps.
+        label: its unique name.
+        entries: number of entries of its table.
+        share: share of the entries that pruning kept; 1 for a table that is not pruned.
+        translations: translations of all texts, for each tuning seed.
+        below: label of the step that it is compared with; None for the full table with the most steps.
     """
 
     label: str
@@ -237,26 +237,26 @@ class LadderRuns:
 
 
 def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
-    """The ladder: a row per step and text, each against the step below and against the first.
+    """Return `ladder`, a row per step and text, compared with the step below and with the first step.
 
     Args:
-        runs: from the table as it is upwards, pruned ones last; all tuned equally often.
+        runs: runs with the same number of tunings, the original table first, pruned ones last.
     """
     rows: list[tuple[Any, ...]] = []
     first: TunedScores | None = None
     last: TunedScores | None = None
-    done: dict[str, TunedScores] = {}
+    scores_by_step: dict[str, TunedScores] = {}
     for run in runs:
-        found = done[run.label] = TunedScores.of(run.translations, board)
-        below = done[run.below] if run.below else last
+        scores = scores_by_step[run.label] = TunedScores.of(run.translations, board)
+        below = scores_by_step[run.below] if run.below else last
         for text in board.texts:
-            steps = [_compared(found, other, text) if other else _NO_STEP for other in (below, first)]
+            steps = [_compared(scores, other, text) if other else _NO_STEP for other in (below, first)]
             rows.append((
-                run.label, run.entries, run.share, len(run.translations), text, found.means[text],
-                found.deviations[text], *steps[0], *steps[1],
+                run.label, run.entries, run.share, len(run.translations), text, scores.means[text],
+                scores.deviations[text], *steps[0], *steps[1],
             ))  # fmt: skip
-        first = first or found
-        last = found if run.share == 1 else last
+        first = first or scores
+        last = scores if run.share == 1 else last
     return pd.DataFrame(rows, columns=_LADDER)
 
 
@@ -264,6 +264,6 @@ def ladder_frame(runs: Sequence[LadderRuns], board: Scoreboard) -> pd.DataFrame:
 _NO_STEP = (float("nan"),) * 4
 
 
-def _compared(found: TunedScores, other: TunedScores, text: str) -> tuple[float, float, float, float]:
-    one, base = found.together[text], other.together[text]
-    return found.means[text] - other.means[text], *one.difference_interval(base), one.p_value(base)
+def _compared(scores: TunedScores, other: TunedScores, text: str) -> tuple[float, float, float, float]:
+    one, base = scores.pooled[text], other.pooled[text]
+    return scores.means[text] - other.means[text], *one.difference_interval(base), one.p_value(base)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moses_compat.experiments.config_table import ConfigTable, asked
+from moses_compat.experiments.config_table import ConfigTable, setting
 from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.pruning.decision import Rule, protects_frequent
@@ -18,34 +18,34 @@ from phrasetool.pruning.thresholds import Threshold
 
 FULL = "full"
 RANDOM = "random"
-# What a source keeps at least at a threshold, where nobody says otherwise (Zhang et al. 2014, footnote 3).
+# Default minimum number of entries per source at a threshold (Zhang et al. 2014, footnote 3).
 KEEP_TOP = 10
-# As many as there is room for, see `KeepBestWithinBudget`.
+# Value of `keep_top`: as many entries as the size allows, see `KeepBestWithinBudget`.
 AFFORDABLE = -1
 DEV, ALL = "dev", "ALL"
-# The score columns that an experiment can append -> what they are made of.
+# The score columns that an experiment can append -> the measures that they are made of.
 COLUMN_MEASURES: Mapping[str, Measure[Any]] = {
     "semantic": SIMILARITIES, "composition": LOSSES, "significance": SIGNIFICANCE, "forced": FORCED,
     "kneser-ney": SMOOTHED,
 }  # fmt: skip
 # Of them, those that `phrasetool annotate` writes.
 ANNOTATED = ("semantic", "forced", "kneser-ney")
-# What `quick` leaves of an experiment.
+# Limits of an experiment with `quick`.
 _QUICK_SENTENCES, _QUICK_METHODS, _QUICK_SIZES, _QUICK_ITERATIONS, _QUICK_TUNING = 200, 4, 2, 3, 6
 
 
 @dataclass(frozen=True)
 class PruningSystem:
-    """A table, by how it comes from the full one.
+    """A system: the full table, or a rule that prunes it.
 
     Attributes:
-        method: names of criteria with `+` between them, or `full`.
-        combine: how several criteria are made one; empty for a single one.
+        method: names of criteria joined by `+`, or `full`.
+        combine: how several criteria are combined; empty for a single one.
         rule: `size`, `threshold` or `full`.
-        wanted: the share of the entries that may stay, or the threshold; 1 for the full table, and 0 where the
-            criteria have thresholds of their own.
-        protect, keep_top: see `KeepBest`; `AFFORDABLE` for the most that there is room for.
-        seed: of the random criterion; 0 for all others.
+        wanted: the target share of the entries, or the threshold; 1 for the full table, and 0 if the criteria have
+            their own thresholds.
+        protect, keep_top: see `KeepBest`; `AFFORDABLE` for as many entries as the size allows.
+        seed: seed of the random criterion; 0 for all others.
         protect_frequent: as in `phrasetool prune --protect-frequent`: a count, `none`, or None for its default.
     """
 
@@ -59,11 +59,11 @@ class PruningSystem:
     protect_frequent: int | str | None = None
 
     def parsed(self) -> Method:
-        """The method; not of the full table."""
+        """Return the method; must not be called for the full table."""
         return parse_method(self.method, self.combine or "product", self.seed)
 
     def pruning_rule(self) -> Rule:
-        """Its rule; not of the full table."""
+        """Return the pruning rule; must not be called for the full table."""
         method, best = self.parsed(), KeepBest(self.keep_top, self.protect, self.frequent)
         if method.thresholds:
             return Rule.of(method, best)
@@ -73,18 +73,18 @@ class PruningSystem:
 
     @property
     def frequent(self) -> int | None:
-        """The count above which mutual translations are protected; None if none is."""
+        """The count above which mutual translations are protected; None if they are not protected."""
         return frequent_count(self.protect_frequent, protects_frequent(self.parsed(), self.rule == "threshold"))
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What has to be measured of the table: for the method, and for what is protected."""
+        """The measures of the table that the method and the protection need."""
         needs = self.parsed().needs
         return needs if self.frequent is None else needs | {OCCURRENCES}
 
     @property
     def semantic(self) -> bool:
-        """Whether a criterion of it looks at meaning."""
+        """Whether one of the criteria uses semantic similarity."""
         return self.rule != FULL and SIMILARITIES in self.parsed().needs
 
     @property
@@ -99,11 +99,11 @@ def _thresholds(table: ConfigTable, key: str) -> dict[str, tuple[float, ...]]:
 
 
 def _keep_top(table: ConfigTable, key: str) -> dict[float, int]:
-    """One number for all sizes, or a table from the largest size that a number is meant for to the number."""
+    """Read one number for all sizes, or a table that maps the largest size of a range to a number."""
     if not isinstance(table.values[key], Mapping):
         return {1.0: table.integer(key, least=0)}
     inner = table.table(key, None)
-    found = {}
+    numbers = {}
     for name in inner:
         try:
             size = float(name)
@@ -111,51 +111,51 @@ def _keep_top(table: ConfigTable, key: str) -> dict[float, int]:
             size = 0.0
         if not 0 < size <= 1:
             raise table.error(key, f'has the key {name!r}; expected a size, as in {{"0.07" = 3, "1" = 10}}')
-        found[size] = inner.integer(name, least=0)
-    return found
+        numbers[size] = inner.integer(name, least=0)
+    return numbers
 
 
 @dataclass(frozen=True)
 class PruningGrid:
-    """What `[prune]` asks for.
+    """Settings of `[prune]`: the pruned tables to compare.
 
     Attributes:
         methods: as in `phrasetool prune --method`.
-        combine: ways to make several criteria one; each is tried.
-        sizes: shares of the entries that may stay.
-        thresholds: by method, which thresholds to try besides.
+        combine: ways to combine several criteria; each is tried.
+        sizes: target shares of the entries.
+        thresholds: by method, thresholds to try in addition.
         protect: which sources keep their best entries; each is tried.
-        keep_top: how many; by the largest size that it is meant for.  Sizes that are larger keep as many as there is
-            room for, thresholds 10.
-        seeds: of the random criterion; each is tried.
+        keep_top: number of best entries that are kept, by the largest size for which it is used.  Larger sizes keep as
+            many as the size allows, thresholds keep 10.
+        seeds: seeds of the random criterion; each is tried.
     """
 
-    methods: tuple[str, ...] = asked(ConfigTable.texts, ())
-    combine: tuple[str, ...] = asked(ConfigTable.choices, ("product",), choices=COMBINATIONS)
-    sizes: tuple[float, ...] = asked(ConfigTable.shares, ())
-    thresholds: Mapping[str, tuple[float, ...]] = asked(_thresholds, dict)
-    protect: tuple[str, ...] = asked(ConfigTable.choices, ("words",), choices=PROTECTIONS)
-    keep_top: Mapping[float, int] = asked(_keep_top, dict)
-    seeds: tuple[int, ...] = asked(ConfigTable.integers, (1,))
+    methods: tuple[str, ...] = setting(ConfigTable.texts, ())
+    combine: tuple[str, ...] = setting(ConfigTable.choices, ("product",), choices=COMBINATIONS)
+    sizes: tuple[float, ...] = setting(ConfigTable.shares, ())
+    thresholds: Mapping[str, tuple[float, ...]] = setting(_thresholds, dict)
+    protect: tuple[str, ...] = setting(ConfigTable.choices, ("words",), choices=PROTECTIONS)
+    keep_top: Mapping[float, int] = setting(_keep_top, dict)
+    seeds: tuple[int, ...] = setting(ConfigTable.integers, (1,))
 
     def best_of(self, size: float, otherwise: int = AFFORDABLE) -> int:
-        """How many entries a protected source keeps in a table of this size."""
+        """Return the number of entries that a protected source keeps in a table of this size."""
         fitting = [limit for limit in self.keep_top if size <= limit]
         return self.keep_top[min(fitting)] if fitting else otherwise
 
     def systems(self) -> Iterator[PruningSystem]:
-        """All tables, method by method, without the full one."""
+        """Yield all systems, method by method, without the full table."""
         for method in dict.fromkeys((*self.methods, *self.thresholds)):
             parts = parse_method(method, None).parts
-            for combine in ways_of(method, self.combine):
+            for combine in combinations_of(method, self.combine):
                 for seed in self.seeds if any(part.name == RANDOM for part in parts) else (0,):
                     for protect in self.protect:
-                        for rule, wanted in self._cuts(method):
-                            keep = self.best_of(wanted) if rule == "size" else self.best_of(1.0, KEEP_TOP)
-                            yield PruningSystem(method, combine, rule, wanted, protect, keep, seed)
+                        for rule, value in self._cuts(method):
+                            keep = self.best_of(value) if rule == "size" else self.best_of(1.0, KEEP_TOP)
+                            yield PruningSystem(method, combine, rule, value, protect, keep, seed)
 
     def _cuts(self, method: str) -> Iterator[tuple[str, float]]:
-        """The sizes and thresholds of a method."""
+        """Yield the sizes and thresholds of a method."""
         if parse_method(method, None).thresholds:
             yield "threshold", 0.0
             return
@@ -164,11 +164,11 @@ class PruningGrid:
         yield from (("threshold", threshold) for threshold in self.thresholds.get(method, ()))
 
 
-def ways_of(method: str, combine: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the ways to combine criteria that mean something to a method; an empty one for a single criterion.
+def combinations_of(method: str, combine: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ways to combine criteria that are valid for a method; an empty one for a single criterion.
 
     Raises:
-        ValueError: the method is none, or none of the ways means anything to it.
+        ValueError: the method is unknown, or no way is valid for it.
     """
     if len(parse_method(method, None).parts) == 1:
         return ("",)
@@ -187,7 +187,7 @@ def ways_of(method: str, combine: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def labels_of(systems: list[PruningSystem]) -> dict[PruningSystem, str]:
-    """A unique label for each system: what tells it from the others, and no more."""
+    """Return a unique label for each system, with only those settings in which the systems differ."""
     protections = {system.protect for system in systems if system.rule != FULL}
     seeds = {system.seed for system in systems if system.seed}
     labels = {}
@@ -210,100 +210,100 @@ def labels_of(systems: list[PruningSystem]) -> dict[PruningSystem, str]:
 
 @dataclass(frozen=True)
 class TextPair:
-    """Two files with a tokenised sentence a line, a line for a line."""
+    """Two parallel files with one tokenised sentence per line."""
 
-    source: str = asked(ConfigTable.file)
-    target: str = asked(ConfigTable.file)
+    source: str = setting(ConfigTable.file)
+    target: str = setting(ConfigTable.file)
 
 
 @dataclass(frozen=True)
 class FinishedModel:
-    """What `[moses]` names: a model that is there.
+    """Settings of `[moses]`: an existing model.
 
     Attributes:
         ini: a moses.ini of version 2 with its weights.
-        table, reordering_table: used instead of those it names.
-        pairs: phrase pairs to train similarities on; the table itself if there are none and no bitext.
+        table, reordering_table: files that replace those of the ini.
+        pairs: phrase pairs to train similarities on; without them and without a bitext, the table is used.
     """
 
-    ini: str = asked(ConfigTable.file)
-    table: str | None = asked(ConfigTable.file, None)
-    reordering_table: str | None = asked(ConfigTable.file, None)
-    pairs: str | None = asked(ConfigTable.file, None)
+    ini: str = setting(ConfigTable.file)
+    table: str | None = setting(ConfigTable.file, None)
+    reordering_table: str | None = setting(ConfigTable.file, None)
+    pairs: str | None = setting(ConfigTable.file, None)
 
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What `[build]` says of making a model from the bitext.
+    """Settings of `[build]`: how a model is made from the bitext.
 
     Attributes:
-        lm_order: of the language model.
-        lm_text: more text for it.
-        max_phrase_length: words a phrase may have.
-        leave_one_out: score entries in forced decoding as if the sentence at hand had not been extracted from.
+        lm_order: order of the language model.
+        lm_text: additional text for the language model.
+        max_phrase_length: maximum number of words of a phrase.
+        leave_one_out: score entries in forced decoding without their occurrences in the current sentence pair.
     """
 
-    lm_order: int = asked(ConfigTable.integer, 5, least=1)
-    lm_text: tuple[str, ...] = asked(ConfigTable.files, ())
-    max_phrase_length: int = asked(ConfigTable.integer, 7, least=1)
-    leave_one_out: bool = asked(ConfigTable.boolean, True)
+    lm_order: int = setting(ConfigTable.integer, 5, least=1)
+    lm_text: tuple[str, ...] = setting(ConfigTable.files, ())
+    max_phrase_length: int = setting(ConfigTable.integer, 7, least=1)
+    leave_one_out: bool = setting(ConfigTable.boolean, True)
 
 
 @dataclass(frozen=True)
-class ElsewhereSettings:
-    """What `[model.text_encoder]` says: an encoder of texts that was trained elsewhere; see `annotate --encoder`.
+class PretrainedEncoderSettings:
+    """Settings of `[model.text_encoder]`: a pretrained text encoder; see `annotate --encoder`.
 
     Attributes:
-        folder: of the encoder.
-        target_folder: of that of the target side, if it is another.
-        detokenise: a language, or two with a comma between them.
-        prefix: stands before every text.
+        folder: folder of the encoder.
+        target_folder: folder of the encoder of the target side, if it differs.
+        detokenise: a language, or two separated by a comma.
+        prefix: text that precedes every input.
     """
 
-    folder: str = asked(ConfigTable.folder)
-    target_folder: str | None = asked(ConfigTable.folder, None)
-    detokenise: str | None = asked(ConfigTable.text, None)
-    prefix: str | None = asked(ConfigTable.text, None)
+    folder: str = setting(ConfigTable.folder)
+    target_folder: str | None = setting(ConfigTable.folder, None)
+    detokenise: str | None = setting(ConfigTable.text, None)
+    prefix: str | None = setting(ConfigTable.text, None)
 
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """What `[model]` says of the similarities.
+    """Settings of `[model]`: the source of the similarities.
 
     Attributes:
-        folder: a model that is there, of any family; else one is trained.
-        second_folder: where that is a translator, the translator of the other direction.
-        text_encoder: an encoder from elsewhere in place of a model.
-        dimension: n.
+        folder: an existing model of any family; None to train one.
+        second_folder: the translator of the other direction, if `folder` is a translator.
+        text_encoder: a pretrained encoder in place of a model.
+        dimension: dimension n of the phrase vectors.
         loss: one of `OBJECTIVES`.
         encoder: one of `ENCODERS`.
-        iterations, pretrain_iterations: passes over the pairs; what `phrasetool train` takes if None.
-        min_pair_count: pairs seen less often are left out.
+        iterations, pretrain_iterations: passes over the pairs; None for the default of `phrasetool train`.
+        min_pair_count: pairs with a smaller count are left out.
         source_text, target_text: monolingual text for word vectors.
-        options: more hyper-parameters of training, see `TrainingSettings`, and options of the loss and of the encoder.
+        options: further hyper-parameters of training, see `TrainingSettings`, and options of the loss and the encoder.
     """
 
-    folder: str | None = asked(ConfigTable.folder, None)
-    dimension: int = asked(ConfigTable.integer, 50, least=1)
-    loss: str = asked(ConfigTable.choice, "in-batch", choices=tuple(OBJECTIVES))
-    encoder: str = asked(ConfigTable.choice, "rae", choices=tuple(ENCODERS))
-    iterations: int | None = asked(ConfigTable.integer, None, least=0)
-    pretrain_iterations: int | None = asked(ConfigTable.integer, None, least=0)
-    min_pair_count: float = asked(ConfigTable.number, 0.0)
-    source_text: tuple[str, ...] = asked(ConfigTable.files, ())
-    target_text: tuple[str, ...] = asked(ConfigTable.files, ())
+    folder: str | None = setting(ConfigTable.folder, None)
+    dimension: int = setting(ConfigTable.integer, 50, least=1)
+    loss: str = setting(ConfigTable.choice, "in-batch", choices=tuple(OBJECTIVES))
+    encoder: str = setting(ConfigTable.choice, "rae", choices=tuple(ENCODERS))
+    iterations: int | None = setting(ConfigTable.integer, None, least=0)
+    pretrain_iterations: int | None = setting(ConfigTable.integer, None, least=0)
+    min_pair_count: float = setting(ConfigTable.number, 0.0)
+    source_text: tuple[str, ...] = setting(ConfigTable.files, ())
+    target_text: tuple[str, ...] = setting(ConfigTable.files, ())
     options: Mapping[str, Any] = field(default_factory=dict)
-    second_folder: str | None = asked(ConfigTable.folder, None)
-    text_encoder: ElsewhereSettings | None = None
+    second_folder: str | None = setting(ConfigTable.folder, None)
+    text_encoder: PretrainedEncoderSettings | None = None
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is a model or an encoder, so that none has to be trained."""
+    def exists(self) -> bool:
+        """Whether a model or an encoder exists, so that none has to be trained."""
         return bool(self.folder or self.text_encoder)
 
 
 def _parts(table: ConfigTable, key: str, text: str, known: Collection[str]) -> list[str]:
-    """The columns that a text names, with `+` between them."""
+    """Return the columns that a text names, joined by `+`."""
     parts = [part.strip() for part in text.split("+")]
     for part in parts:
         if part not in known:
@@ -317,118 +317,119 @@ def _columns(table: ConfigTable, key: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AnnotationSettings:
-    """What `[annotate]` asks for.
+    """Settings of `[annotate]`: the tables with appended columns to compare.
 
     Attributes:
-        dimensions: of the models whose similarities are appended, each on its own; 0 is the model that is there.
-        columns: what is appended: `semantic` (two), `composition`, `significance`, `forced` (two), `kneser-ney` (two),
-            or several with `+` between them; each of them on its own; none: only sizes are compared.
-        tuning_seeds: tune with each of them.
-        start: tune from `default` weights, or from those of the `ini`; new columns begin at 0.
-        iterations: runs of the decoder in a tuning.
-        sizes: of the tables that are tuned, with and without columns: 1 for the full one, else a share of its entries.
-        method: which method prunes them.
+        dimensions: dimensions of the models whose similarities are appended, each in a table of its own; 0 is the
+            existing model.
+        columns: appended columns, each item in a table of its own: `semantic` (two columns), `composition`,
+            `significance`, `forced` (two), `kneser-ney` (two), or several joined by `+`; empty to compare sizes only.
+        tuning_seeds: seeds of tuning; each is tried.
+        start: start of tuning: `default` weights, or those of the `ini`; weights of new columns start at 0.
+        iterations: maximum number of decoder runs in tuning.
+        sizes: shares of the entries of the tables that are tuned, with and without columns; 1 for the full table.
+        method: the method that prunes them.
     """
 
-    dimensions: tuple[int, ...] = asked(ConfigTable.integers, (50,))
-    columns: tuple[str, ...] = asked(_columns, ("semantic",))
-    tuning_seeds: tuple[int, ...] = asked(ConfigTable.integers, (1, 2, 3))
-    start: str = asked(ConfigTable.choice, "default", choices=("default", "ini"))
-    iterations: int = asked(ConfigTable.integer, 25, least=1)
-    sizes: tuple[float, ...] = asked(ConfigTable.shares, (1.0,))
-    method: str = asked(ConfigTable.text, "composition+semantic")
+    dimensions: tuple[int, ...] = setting(ConfigTable.integers, (50,))
+    columns: tuple[str, ...] = setting(_columns, ("semantic",))
+    tuning_seeds: tuple[int, ...] = setting(ConfigTable.integers, (1, 2, 3))
+    start: str = setting(ConfigTable.choice, "default", choices=("default", "ini"))
+    iterations: int = setting(ConfigTable.integer, 25, least=1)
+    sizes: tuple[float, ...] = setting(ConfigTable.shares, (1.0,))
+    method: str = setting(ConfigTable.text, "composition+semantic")
 
     @property
     def measured(self) -> frozenset[str]:
-        """What the columns are made of."""
+        """The names of all single columns."""
         return frozenset(part for columns in self.columns for part in columns.split("+"))
 
 
 def _written_columns(table: ConfigTable, key: str) -> str:
-    """Columns that `phrasetool annotate` writes, with `+` between them; none if empty."""
+    """Read columns that `phrasetool annotate` writes, joined by `+`; empty for none."""
     text = "+".join(table.texts(key))
     return "+".join(dict.fromkeys(_parts(table, key, text, ANNOTATED))) if text else ""
 
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """What `[ladder]` asks for: steps, each on top of those before, on tables that are written and tuned again.
+    """Settings of `[ladder]`: cumulative steps on tables that are written and tuned again.
 
     Attributes:
-        columns: what is appended, some of `ANNOTATED` with `+` between them; none if empty.
+        columns: appended columns, some of `ANNOTATED` joined by `+`; empty for none.
         augment: whether words of the development set and the test sets that no entry translates get entries.
-        monolingual: text of the source language that these are learnt from, too.
-        rerank: translators that choose from n-best lists; none if empty.
-        sizes: shares of the entries to which the table with all of it is pruned.
-        method: which method prunes it.
-        tuning_seeds: tune with each of them, from the weights of the ini.
-        iterations: runs of the decoder in a tuning.
+        monolingual: further text of the source language from which these entries are learned.
+        rerank: translators that rerank n-best lists; empty for no reranking.
+        sizes: shares of the entries to which the table with all steps is pruned.
+        method: the method that prunes it.
+        tuning_seeds: seeds of tuning, which starts from the weights of the ini; each is tried.
+        iterations: maximum number of decoder runs in tuning.
     """
 
-    columns: str = asked(_written_columns, "kneser-ney+forced+semantic")
-    augment: bool = asked(ConfigTable.boolean, True)
-    monolingual: tuple[str, ...] = asked(ConfigTable.files, ())
-    rerank: tuple[str, ...] = asked(ConfigTable.folders, ())
-    sizes: tuple[float, ...] = asked(ConfigTable.shares, (0.1,))
-    method: str = asked(ConfigTable.text, "composition+semantic")
-    tuning_seeds: tuple[int, ...] = asked(ConfigTable.integers, (1, 2, 3))
-    iterations: int = asked(ConfigTable.integer, 25, least=1)
+    columns: str = setting(_written_columns, "kneser-ney+forced+semantic")
+    augment: bool = setting(ConfigTable.boolean, True)
+    monolingual: tuple[str, ...] = setting(ConfigTable.files, ())
+    rerank: tuple[str, ...] = setting(ConfigTable.folders, ())
+    sizes: tuple[float, ...] = setting(ConfigTable.shares, (0.1,))
+    method: str = setting(ConfigTable.text, "composition+semantic")
+    tuning_seeds: tuple[int, ...] = setting(ConfigTable.integers, (1, 2, 3))
+    iterations: int = setting(ConfigTable.integer, 25, least=1)
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What its columns are made of, and what its method asks."""
+        """The measures that the columns and the method need."""
         columns = {COLUMN_MEASURES[column] for column in self.columns.split("+") if column}
         return frozenset(columns | (parse_method(self.method, None).needs if self.sizes else set()))
 
 
 @dataclass(frozen=True)
 class NeighbourSettings:
-    """What `[neighbours]` asks for.
+    """Settings of `[neighbours]`: tables of nearest phrases.
 
     Attributes:
-        phrases: of either language; frequent ones are chosen if there are none.
-        count: neighbours of each.
-        pretrain_iterations: of the unsupervised model next to the bilingual one.
+        phrases: phrases of either language; if empty, frequent ones are chosen.
+        count: number of neighbours of each phrase.
+        pretrain_iterations: training iterations of the unsupervised model next to the bilingual one.
     """
 
-    phrases: tuple[str, ...] = asked(ConfigTable.texts, ())
-    count: int = asked(ConfigTable.integer, 5, least=1)
-    pretrain_iterations: int = asked(ConfigTable.integer, 5, least=1)
+    phrases: tuple[str, ...] = setting(ConfigTable.texts, ())
+    count: int = setting(ConfigTable.integer, 5, least=1)
+    pretrain_iterations: int = setting(ConfigTable.integer, 5, least=1)
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What `[search]` says of decoding; without a limit, it is as in the ini."""
+    """Settings of `[search]`: search algorithm and limits; the limits of tables default to those of the ini."""
 
-    algorithm: str = asked(ConfigTable.choice, "cube", choices=("cube", "stack"))
-    stack: int = asked(ConfigTable.integer, 400, least=1)
-    pop_limit: int = asked(ConfigTable.integer, 400, least=1)
-    table_limit: int | None = asked(ConfigTable.integer, None, least=0)
+    algorithm: str = setting(ConfigTable.choice, "cube", choices=("cube", "stack"))
+    stack: int = setting(ConfigTable.integer, 400, least=1)
+    pop_limit: int = setting(ConfigTable.integer, 400, least=1)
+    table_limit: int | None = setting(ConfigTable.integer, None, least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentConfig:
-    """An experiment.
+    """Configuration of an experiment.
 
     Attributes:
-        path: the file it was read from.
-        name: for the report.
-        output: folder.
-        seed: of the aligner, of training and of tuning.
-        samples: of the bootstrap.
-        sentences: of each text at most; None for all.
-        force: go on where a check finds that the development set, the pairs or a model make no sense.
-        bitext: what the table was or will be made from, if that is known.
+        path: the configuration file.
+        name: title of the report.
+        output: output folder.
+        seed: seed of the aligner, of training and of tuning.
+        samples: number of bootstrap samples.
+        sentences: maximum number of sentences of each text; None for all.
+        force: ignore failed sanity checks of the development set, the pairs and the models.
+        bitext: the bitext that the table was or will be made from; None if unknown.
         dev: the development set.
         tests: the test sets, by their names.
-        moses, build, model, prune, annotate, ladder, neighbours, search: the sections; None for one that is not there.
+        moses, build, model, prune, annotate, ladder, neighbours, search: the sections; None for a missing section.
     """
 
     path: str
-    name: str = asked(ConfigTable.text)
+    name: str = setting(ConfigTable.text)
     output: str
-    seed: int = asked(ConfigTable.integer, 1, least=1)
-    samples: int = asked(ConfigTable.integer, 1000, least=2)
+    seed: int = setting(ConfigTable.integer, 1, least=1)
+    samples: int = setting(ConfigTable.integer, 1000, least=2)
     bitext: TextPair | None
     dev: TextPair
     tests: Mapping[str, TextPair]
@@ -445,25 +446,25 @@ class ExperimentConfig:
 
     @property
     def needs(self) -> frozenset[Measure[Any]]:
-        """What must be measured of the table by the experiment itself."""
-        found: set[Measure[Any]] = set()
+        """The measures of the table that the experiment itself needs."""
+        measures: set[Measure[Any]] = set()
         for method in (*self.prune.methods, *self.prune.thresholds) if self.prune else ():
-            found |= parse_method(method, None).needs
+            measures |= parse_method(method, None).needs
         for system in self.prune.systems() if self.prune else ():
-            found |= system.needs
+            measures |= system.needs
         if self.annotate:
-            found |= {COLUMN_MEASURES[column] for column in self.annotate.measured}
-            found |= parse_method(self.annotate.method, None).needs if min(self.annotate.sizes) < 1 else set()
-        return frozenset(found)
+            measures |= {COLUMN_MEASURES[column] for column in self.annotate.measured}
+            measures |= parse_method(self.annotate.method, None).needs if min(self.annotate.sizes) < 1 else set()
+        return frozenset(measures)
 
     @property
     def all_needs(self) -> frozenset[Measure[Any]]:
-        """What must be measured, by the commands of the ladder, too."""
+        """The measures that the experiment and the commands of its ladder need."""
         return self.needs | self.ladder.needs if self.ladder else self.needs
 
     @property
     def encodes(self) -> bool:
-        """Whether a trained model is needed."""
+        """Whether a model of similarities is needed."""
         return SIMILARITIES in self.all_needs or self.neighbours is not None
 
     @property
@@ -472,7 +473,7 @@ class ExperimentConfig:
         return not self.all_needs.isdisjoint({USES, FORCED})
 
     def quick(self) -> ExperimentConfig:
-        """The same with fewer of everything: some minutes, to see whether all is well."""
+        """Return a reduced experiment that takes some minutes, to test the configuration."""
         prune, annotate = self.prune, self.annotate
         if prune:
             sizes = sorted(prune.sizes, reverse=True)

@@ -1,4 +1,4 @@
-"""What all parts of an experiment share: its texts, a decoder, the measures of its table, and finished work."""
+"""Data that all parts of an experiment share: texts, decoder, measures of the table, and finished runs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from phrasetool.watch import Watch
 
 @dataclass(frozen=True)
 class ExperimentTexts:
-    """The development set, as `dev`, and the test sets, by name.
+    """The development set, with the name `dev`, and the test sets, by their names.
 
     Attributes:
-        sources: a tokenised sentence a line.
-        targets: their translations by a person.
+        sources: source texts, one tokenised sentence per line.
+        targets: their reference translations.
     """
 
     sources: Mapping[str, bytes]
@@ -43,17 +43,17 @@ class ExperimentTexts:
 
     @property
     def references(self) -> dict[str, list[str]]:
-        """The translations as lines."""
+        """The reference translations as lines."""
         return {name: text_lines(text) for name, text in self.targets.items()}
 
     @property
     def sentences(self) -> int:
-        """Of all texts together."""
+        """The number of sentences of all texts."""
         return sum(text.count(b"\n") for text in self.sources.values())
 
 
 def read_experiment_texts(config: ExperimentConfig) -> ExperimentTexts:
-    """Read the texts, or as much of them as the configuration wants.
+    """Read the texts, or their first sentences if the configuration limits them.
 
     Raises:
         DataError: a file is empty or damaged, or the sides of a text differ in length.
@@ -72,33 +72,30 @@ def _pair(pair: TextPair, limit: int | None) -> tuple[bytes, bytes]:
 
 
 def text_lines(text: bytes) -> list[str]:
-    """The lines of a text, each of which ends with a line feed."""
+    """Return the lines of a text whose last line ends with a line feed, too."""
     return text.decode(errors="replace").split("\n")[:-1]
 
 
 def write_pair(texts: ExperimentTexts, names: Sequence[str], files: TextPair) -> None:
-    """Write texts, one behind the other, to two files."""
+    """Write the concatenation of texts to two files."""
     for path, side in ((files.source, texts.sources), (files.target, texts.targets)):
         with Output(path) as out:
             out.write_text(b"".join(side[name] for name in names))
 
 
 def overlaps(bitext: TextPair, texts: ExperimentTexts) -> dict[str, tuple[int, int]]:
-    """Which texts share sentence pairs with the training set: by name, how many do, and of how many.
-
-    Texts that share none are left out; see `shared_pairs`.
-    """
+    """Return the texts that share sentence pairs with the training set; see `shared_pairs`."""
     sides = {name: (texts.sources[name], texts.targets[name]) for name in texts.sources}
     return shared_pairs((bitext.source, bitext.target), sides)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Machines that work together.
+    """A cluster of machines.
 
     Attributes:
-        runner: has work done there.
-        options: of commands that are to have theirs done there.
+        runner: runs work on the cluster.
+        options: options of commands that run their work on the cluster.
     """
 
     runner: Runner
@@ -107,18 +104,18 @@ class Cluster:
 
 @dataclass
 class Session:
-    """An experiment on its way.
+    """A running experiment.
 
     Attributes:
-        config: what is wanted.
+        config: its configuration.
         texts: the development set and the test sets.
-        threads: for everything.
-        watch: is told how it goes.
-        cluster: what translates in place of threads.
-        seconds: how long each part took.
-        commands: how to do parts of it by hand.
-        began: when the current part began.
-        looked: whether it is known that the model's table can translate the development set.
+        threads: total number of threads.
+        watch: receives messages and progress.
+        cluster: translates in place of threads; None without one.
+        seconds: time of each part.
+        commands: command lines that made files, by name.
+        began: start time of the current part.
+        dev_checked: whether the development set has been compared with the model's table.
     """
 
     config: ExperimentConfig
@@ -129,38 +126,38 @@ class Session:
     seconds: dict[str, float] = field(default_factory=dict)
     commands: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
-    looked: bool = False
+    dev_checked: bool = False
 
     def part(self, name: str) -> None:
-        """A part is done."""
+        """Record that a part is done, and its time."""
         now = time.monotonic()
         self.seconds[name] = round(now - self.began, 3)
         self.began = now
 
     def note(self, phases: Phases, store: BuildStore) -> None:
-        """Commands were run, now or before; how long they took, the store knows."""
+        """Record commands that were run now or earlier, with their times from the store."""
         commands = commands_of(phases)
         self.commands.update((command.name, command.line) for command in commands)
         self.seconds.update((f"build: {name}", seconds) for name, seconds in store.seconds(commands).items())
 
     def path(self, *names: str) -> str:
-        """A file of the experiment's folder."""
+        """Return the path of a file of the experiment's folder."""
         return os.path.join(self.config.output, *names)
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """What runs need.
+    """The model, measures and finished runs that the runs of an experiment share.
 
     Attributes:
         session: the experiment.
-        plan: where everything is.
-        model: what translates.
-        measures: of its table.
+        plan: paths of its files.
+        model: the model that translates.
+        measures: measures of its table.
         store: finished runs.
-        identity: of the model and the texts, see `decoder_identity`.
-        load: the model in memory; it is loaded when something is to be translated, and once.  It refuses a development
-            set that has nothing to do with the table, see `DevelopmentCheck`.
+        identity: identity of the model and the texts, see `decoder_identity`.
+        load: returns the loaded model, which is loaded once, on the first call.  It rejects a development set that is
+            unrelated to the table, see `DevelopmentCheck`.
     """
 
     session: Session
@@ -173,19 +170,19 @@ class Workbench:
 
 
 def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
-    """Read the model, and the table once for all that is wanted of it.
+    """Read the model, and the table once for all measures.
 
     Args:
         session: the experiment.
-        plan: where everything is; all of it was made.
+        plan: paths of its files, which exist.
 
     Raises:
-        PhraseToolError: a file cannot be read, is damaged, or does not fit the others.
+        PhraseToolError: a file cannot be read, is damaged, or is inconsistent with the others.
     """
     model = MosesModel.read(plan.ini, plan.table, plan.reordering_table)
-    asked = session.config.search
+    search = session.config.search
     model = model.searching(
-        algorithm=asked.algorithm, stack_size=asked.stack, pop_limit=asked.pop_limit, table_limit=asked.table_limit
+        algorithm=search.algorithm, stack_size=search.stack, pop_limit=search.pop_limit, table_limit=search.table_limit
     )
     measures = _measured(session, model, plan)
     session.part("measure")
@@ -197,7 +194,7 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
         model.report_paths(session.watch)
         if session.cluster:
             loaded = replace(loaded, runner=session.cluster.runner)
-        _check_development_set(session, loaded)
+        _check_loaded(session, loaded)
         return loaded
 
     identity = decoder_identity(model, session.texts.sources)
@@ -205,41 +202,41 @@ def open_workbench(session: Session, plan: BuildPlan) -> Workbench:
 
 
 def development_check(session: Session, model: MosesModel) -> DevelopmentCheck:
-    """What asks whether the development set makes sense."""
+    """Return the check of the development set of a session."""
     files, force = session.config.dev, session.config.force
     return DevelopmentCheck(model, files.source, [files.target], force, session.watch)
 
 
-def look_at_development_set(session: Session, model: MosesModel) -> None:
-    """Look at the development set before anything is made: of the model, its table is read.
+def check_development_set(session: Session, model: MosesModel) -> None:
+    """Compare the development set with the model's table, before commands run.
 
     Raises:
-        PhraseToolError: it makes no sense, see `DevelopmentCheck`.
+        PhraseToolError: the development set is not plausible, see `DevelopmentCheck`.
     """
     known = InputPhrases.of(surface_words(session.texts.sources[DEV], "the text dev"), model.longest)
     table = replace(model, reordering=None).load_table(known, Symbols(), session.threads)
-    _look(session, model, table, known.sentences)
+    _compare_with_table(session, model, table, known.sentences)
 
 
-def _check_development_set(session: Session, loaded: LoadedModel) -> None:
+def _check_loaded(session: Session, loaded: LoadedModel) -> None:
     translator = loaded.translator()
-    if not session.looked:
-        _look(session, loaded.model, translator.table, loaded.sentences[DEV])
+    if not session.dev_checked:
+        _compare_with_table(session, loaded.model, translator.table, loaded.sentences[DEV])
     development_check(session, loaded.model).language_models(translator)
 
 
-def _look(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:
+def _compare_with_table(session: Session, model: MosesModel, table: TranslationTable, sentences: Phrases) -> None:
     check = development_check(session, model)
     source, target = session.texts.sources[DEV], session.texts.targets[DEV]
     check.texts(source, [target])
     check.fit(table, sentences, source, [target])
-    session.looked = True
+    session.dev_checked = True
 
 
 def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
     bitext, scores = session.config.bitext, plan.scores.get(plan.dimension)
 
-    def wanted(scan: TableScan) -> MeasureRequest:
+    def request(scan: TableScan) -> MeasureRequest:
         return MeasureRequest.of(
             session.config.needs, scan,
             weights=lambda: weights_of(model.ini, choose_table(model.ini, model.table)),
@@ -247,4 +244,4 @@ def _measured(session: Session, model: MosesModel, plan: BuildPlan) -> Measures:
             corpora=(bitext.source, bitext.target) if bitext else None, forced_pairs=plan.forced_pairs,
         )  # fmt: skip
 
-    return measure_file(model.table, TableScan(threads=session.threads), session.watch, wanted).whole()
+    return measure_file(model.table, TableScan(threads=session.threads), session.watch, request).whole()

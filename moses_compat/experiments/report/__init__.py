@@ -1,1 +1,1 @@
-"""The report of an experiment: pages, pictures and tables from its frames."""
+"""The report of an experiment: pages, figures and tables made from its frames."""

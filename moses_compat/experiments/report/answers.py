@@ -1,4 +1,4 @@
-"""Answers of an experiment in plain sentences, and its ladder: what each step gained, as a figure and a table."""
+"""Answers of an experiment in plain sentences, and the gains of the steps of its ladder as a figure and a table."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ TITLE = "The ladder: what each step adds"
 
 
 def answers(frames: Mapping[str, pd.DataFrame]) -> list[str]:
-    """The answer first, then who wins, whether semantics add anything, and what annotating and the ladder do."""
-    found: list[str] = []
+    """Return sentences about the smallest table, the best methods, semantic criteria, annotation and the ladder."""
+    sentences: list[str] = []
     if "pruning" in frames:
-        found += smallest_table(frames["pruning"])
-        found += chosen_on_dev(frames["pruning"])
-        found += who_wins(frames["pruning"])
+        sentences += smallest_table(frames["pruning"])
+        sentences += chosen_on_dev(frames["pruning"])
+        sentences += who_wins(frames["pruning"])
     if "contests" in frames:
-        found += semantics(frames["contests"])
+        sentences += semantics(frames["contests"])
     if "annotation" in frames:
-        found += annotated(frames["annotation"])
+        sentences += annotated(frames["annotation"])
     if "ladder" in frames:
-        found += climbed(frames["ladder"])
-    return found
+        sentences += climbed(frames["ladder"])
+    return sentences
 
 
 def smallest_table(pruning: pd.DataFrame) -> list[str]:
-    """The smallest table that is shown to be as good as the full one, on all test sets."""
+    """Describe the smallest table that is shown to be as good as the full one, on all test sets."""
     text = main_text(pruning)
     rows = pruning[(pruning["text"] == text) & (pruning["method"] != FULL)].dropna(subset=["difference"])
     full = pruning[(pruning["text"] == text) & (pruning["method"] == FULL)]
@@ -79,7 +79,7 @@ def smallest_table(pruning: pd.DataFrame) -> list[str]:
 
 
 def _score(row: Any) -> str:
-    """BLEU with its interval, if there is one."""
+    """Return BLEU with its interval, if it is known."""
     interval = f" ({number_text(row.low)} to {number_text(row.high)})" if not math.isnan(row.low + row.high) else ""
     return f"{number_text(row.bleu)}{interval}"
 
@@ -90,7 +90,7 @@ def _loss(row: pd.Series) -> str:
 
 
 def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame) -> pd.Series | None:
-    """Of the rows that are not inferior to the full table the one with the fewest entries; the best of equals."""
+    """Return the smallest table that is not inferior to the full one; of tables of equal size, that with most BLEU."""
     free = rows[as_good(rows["worst"])]
     if not len(free):
         return None
@@ -101,7 +101,7 @@ def _smallest(pruning: pd.DataFrame, rows: pd.DataFrame) -> pd.Series | None:
 
 
 def chosen_on_dev(pruning: pd.DataFrame) -> list[str]:
-    """What a user would have got who chose on the development set and looked at the test sets only afterwards."""
+    """Describe the table that is chosen by the same rule on the development set, and its scores on the test sets."""
     text = main_text(pruning)
     dev = pruning[(pruning["text"] == DEV) & (pruning["method"] != FULL)].dropna(subset=["difference"])
     row = _smallest(pruning, dev)
@@ -109,15 +109,15 @@ def chosen_on_dev(pruning: pd.DataFrame) -> list[str]:
         return []
     test = pruning[(pruning["system"] == row["system"]) & (pruning["text"] == text)]
     return [
-        f"The test sets themselves picked this. What a user would pick by the same rule on the development set: "
+        f"This table was chosen on the test sets. The same rule on the development set chooses "
         f"{percent_text(row['share'])} by {row['curve']}, `--protect {row['protect']}`; on {code(text)} that is "
-        f"{_loss(found)}, {'as good there too' if as_good(found['worst']) else 'not shown to be as good there'}."
-        for _, found in test[:1].iterrows()
+        f"{_loss(at_test)}, {'as good there too' if as_good(at_test['worst']) else 'not shown to be as good there'}."
+        for _, at_test in test[:1].iterrows()
     ]
 
 
 def who_wins(pruning: pd.DataFrame) -> list[str]:
-    """How often each method has the highest score among tables of one size and protection."""
+    """Count how often each method has the highest score among tables of one size and protection."""
     text = main_text(pruning)
     _, curves = curves_of(pruning)
     wins: Counter[str] = Counter()
@@ -145,10 +145,10 @@ def who_wins(pruning: pd.DataFrame) -> list[str]:
 
 
 def semantics(contests: pd.DataFrame) -> list[str]:
-    """Whether the best method with a semantic criterion beats the best without."""
+    """Compare the best method with a semantic criterion to the best one without."""
     total = len(contests)
     verdicts = [verdict(row.difference, row.p) for row in contests.itertuples()]
-    won = contests[[found == "semantics" for found in verdicts]]
+    won = contests[[winner == "semantics" for winner in verdicts]]
     lost = verdicts.count("others")
     worse = f" In {lost} they are worse." if lost else ""
     if not len(won):
@@ -166,7 +166,7 @@ def semantics(contests: pd.DataFrame) -> list[str]:
 
 
 def annotated(annotation: pd.DataFrame) -> list[str]:
-    """Whether more columns help."""
+    """Describe the gains of appended columns."""
     text = main_text(annotation)
     rows = annotation[(annotation["text"] == text) & annotation["p"].notna()]
     if not len(rows):
@@ -181,7 +181,7 @@ def annotated(annotation: pd.DataFrame) -> list[str]:
 
 
 def ladder_table(ladder: pd.DataFrame) -> Table:
-    """BLEU of each step, and what it gains over the step below and over the table as it is."""
+    """Return a table with the BLEU of each step, and its gains over the step below and over the original table."""
     texts, main = texts_of(ladder), main_text(ladder)
     columns = [
         Column("step", "what is done to the table, on top of what stands above", False),
@@ -194,8 +194,8 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
         Column("95 %, in all", "interval of that"),
     ]
     rows = []
-    for step, found in ladder.groupby("step", sort=False):
-        by_text = {row.text: row for row in found.itertuples()}
+    for step, step_rows in ladder.groupby("step", sort=False):
+        by_text = {row.text: row for row in step_rows.itertuples()}
         total: Any = by_text[main]
         as_whole = ("within",) if total.share < 1 and as_good(total.gain_low) else ()
         rows.append(Row((
@@ -216,30 +216,32 @@ def _interval(low: float, high: float) -> Cell:
 
 
 def climbed(ladder: pd.DataFrame) -> list[str]:
-    """What all steps add together, and what is left of it in a pruned table."""
+    """Describe the gain of all steps together, and the part of it that a pruned table retains."""
     rows = ladder[ladder["text"] == main_text(ladder)]
     first, top = rows.iloc[0], rows[rows["share"] == 1].iloc[-1]
-    found = []
+    sentences = []
     if top.step != first.step:
         steps = [
             f"{code(row.step.removeprefix('+ '))} {_gain(row)}" for row in rows[rows["share"] == 1][1:].itertuples()
         ]
         shown = top.total_p < SIGNIFICANT
-        said = "All steps together " + (
+        effect = "All steps together " + (
             f"**{'add' if top.total > 0 else 'cost'}** {_total(top)}"
             if shown
             else f"show **no difference**: {_total(top)}"
         )
-        found.append(f"{said} to a table with {number_text(first.bleu)} BLEU on {code(top.text)}: {', '.join(steps)}.")
+        sentences.append(
+            f"{effect} to a table with {number_text(first.bleu)} BLEU on {code(top.text)}: {', '.join(steps)}."
+        )
     for row in rows[rows["share"] < 1].itertuples():
         worst = number_text(row.gain_low, sign=True)
         which = "all steps but reranking" if "but rerank" in row.step else "all steps"
         good = "as good as all of it" if as_good(row.gain_low) else "not shown to be as good as all of it"
-        found.append(
+        sentences.append(
             f"With {which}, {percent_text(row.share)} of the entries have {number_text(row.bleu)} BLEU, "
             f"{_total(row)} to the table as it is; {good} ({_gain(row)}, at worst {worst})."
         )
-    return found
+    return sentences
 
 
 def _gain(row: Any) -> str:
@@ -252,11 +254,11 @@ def _total(row: Any) -> str:
 
 
 def draw_ladder(ladder: pd.DataFrame, name: str) -> str:
-    """What each step has gained over the table as it is, with 95 % intervals; pruned tables are hollow.
+    """Draw the gain of each step over the original table, with 95 % intervals; points of pruned tables are hollow.
 
     Args:
         ladder: the frame.
-        name: unique on the page.
+        name: name of the figure, unique on the page.
     """
     rows = ladder[ladder["text"] == main_text(ladder)]
     rows, marks = rows[rows["total"].notna()], Marks()

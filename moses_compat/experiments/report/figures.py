@@ -1,7 +1,7 @@
 """Figures of a report.
 
-Size against BLEU, one curve per method, with confidence bands; similarities of kept and removed entries; a map of
-phrases by their vectors; and, for mined sentence pairs, precision, recall and F1 by threshold.
+BLEU by size, one curve per method, with confidence bands; similarities of kept and removed entries; a map of phrases by
+their vectors; and, for mined sentence pairs, precision, recall and F1 by threshold.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from phrasetool.bitext.mining_quality import MiningQuality
 from phrasetool.text_splitting import split_words
 
 # A pruned table is as good as the full one only if its 95 % interval shows that it loses less BLEU than this: a test of
-# non-inferiority, as "not significantly worse" alone says little of few sentences.
+# non-inferiority, because with few sentences, "not significantly worse" alone is weak evidence.
 MARGIN = 0.3
 SIGNIFICANT = 0.05
 _WIDE = {"left": 0.048, "right": 0.992, "bottom": 0.105, "top": 0.93, "wspace": 0.1}
@@ -56,22 +56,22 @@ _MARGINS = {"left": 0.09, "right": 0.985, "bottom": 0.12, "top": 0.88, "wspace":
 
 
 def as_good(worst: Any) -> Any:
-    """Whether a difference to the full table that may be as low as this is none; for a number or a column of them."""
+    """Whether the lowest plausible difference to the full table is within the margin; for a number or a column."""
     return worst > -MARGIN
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How one method is drawn, in every figure and legend.
+    """The style of a method in every figure and legend.
 
     Attributes:
-        number: its place among the curves.
-        label: method, with what tells it from others of that name.
-        method: its name in the frames.
-        semantic: one of its criteria is semantic.
-        colour: light and dark.
-        variable: the page's name of that colour.
-        marker: in Matplotlib's letters.
+        number: index of the curve.
+        label: the method, with the combination or threshold if several curves have this method.
+        method: name of the method in the frames.
+        semantic: whether one of its criteria is semantic.
+        colour: its light and dark colour.
+        variable: the page's variable of that colour.
+        marker: Matplotlib's letter of the marker.
         dash: Matplotlib's line style: semantic methods are solid, others dashed, random dotted.
     """
 
@@ -86,9 +86,9 @@ class Curve:
 
 
 def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
-    """Which rows make one curve, and how each is drawn.
+    """Assign the rows of a frame to curves.
 
-    A method is one curve; its other ways to combine criteria than the product, and its thresholds, are others.
+    A method is one curve; its combinations of criteria other than the product, and its thresholds, are separate curves.
 
     Returns:
         The label of each row's curve (`full` for the full table), and the curves in order of first appearance.
@@ -121,33 +121,33 @@ def curves_of(pruning: pd.DataFrame) -> tuple[pd.Series, list[Curve]]:
 
 
 def curve_points(pruning: pd.DataFrame, protect: str, text: str) -> dict[int, pd.DataFrame]:
-    """One point a size: seeds of the same size become their mean, with the number of them in `seeds`.
+    """Return the points of each curve, one per size: the mean over seeds, whose number is in `seeds`.
 
     Returns:
-        By the number of the curve, for those that have any: rule, wanted, keep_top, share, entries, bleu, low, high,
-        difference, p (NaN for a mean of several), worst, seeds; by share.
+        For each curve with points, by its number: rule, wanted, keep_top, share, entries, bleu, low, high, difference,
+        p (NaN for a mean of several), worst, seeds; sorted by share.
     """
     labels, curves = curves_of(pruning)
-    there = (pruning["protect"] == protect) & (pruning["text"] == text) & (pruning["method"] != FULL)
-    rows = pruning[there].dropna(subset=["share", "bleu"]).assign(curve=labels)
+    selected = (pruning["protect"] == protect) & (pruning["text"] == text) & (pruning["method"] != FULL)
+    rows = pruning[selected].dropna(subset=["share", "bleu"]).assign(curve=labels)
     groups = rows.groupby(["curve", "rule", "wanted", "keep_top"], sort=False)
     means = groups[["share", "entries", "bleu", "low", "high", "difference", "p", "worst"]].mean()
     means["seeds"] = groups.size()
     means.loc[means["seeds"] > 1, "p"] = math.nan
     means = means.reset_index().sort_values("share", kind="stable")
-    by_curve = {label: found.reset_index(drop=True) for label, found in means.groupby("curve", sort=False)}
+    by_curve = {label: group.reset_index(drop=True) for label, group in means.groupby("curve", sort=False)}
     return {curve.number: by_curve[curve.label] for curve in curves if curve.label in by_curve}
 
 
 def draw_curves(pruning: pd.DataFrame, protect: str, text: str, name: str, narrow: bool = False) -> str:
-    """Size against BLEU on one test set, one curve a method: near the full table, and all of it.
+    """Draw BLEU on one test set by size, one curve per method, in two panels: near the full table, and all sizes.
 
     Args:
         pruning: frame of all pruned tables.
         protect: the protection to draw.
         text: the test set.
-        name: unique on the page.
-        narrow: for a telephone.
+        name: name of the figure, unique on the page.
+        narrow: whether to draw for a narrow screen.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
@@ -157,7 +157,7 @@ def draw_curves(pruning: pd.DataFrame, protect: str, text: str, name: str, narro
 
 
 def draw_curve_file(pruning: pd.DataFrame) -> bytes:
-    """The same for all test sets together as a file of its own, one row of panels a protection, with a legend."""
+    """Draw the curves of all test sets together as an SVG file, one row of panels per protection, with a legend."""
     marks = Marks()
     protects = drawn_protections(pruning)
     text = main_text(pruning)
@@ -177,7 +177,7 @@ def draw_curve_file(pruning: pd.DataFrame) -> bytes:
             for c in curves
         ]
         handles.append(Line2D([], [], color=INK, lw=1.2, label="full table"))
-        # Matplotlib gives each column the width of the short text that stands for a label: spacing makes room for it.
+        # Matplotlib computes the width of a column from a short placeholder; the spacing makes room for the label.
         widest = max([len(curve.label) for curve in curves] + [10])
         parts[-1].legend(handles=handles, loc="center", ncols=columns, handlelength=3, columnspacing=0.62 * widest)
         root = rewrite(figure, "curves", f"size against BLEU on {text}", marks)
@@ -189,19 +189,19 @@ def draw_curve_file(pruning: pd.DataFrame) -> bytes:
 
 
 def protections(pruning: pd.DataFrame) -> list[str]:
-    """Protections that something was pruned with, in order of appearance."""
+    """Return the protections of the pruned tables, in order of appearance."""
     return list(dict.fromkeys(pruning.loc[pruning["method"] != FULL, "protect"]))
 
 
 def drawn_protections(pruning: pd.DataFrame) -> list[str]:
-    """Those under which a method has more than one point, if there are any: a point alone is no curve."""
-    found = protections(pruning)
+    """Return the protections with a curve of more than one point, or all protections if none has such a curve."""
+    every = protections(pruning)
     text = main_text(pruning)
-    return [p for p in found if any(len(rows) > 1 for rows in curve_points(pruning, p, text).values())] or found
+    return [p for p in every if any(len(rows) > 1 for rows in curve_points(pruning, p, text).values())] or every
 
 
 def main_text(pruning: pd.DataFrame) -> str:
-    """ALL where there is one; else the first test set."""
+    """Return `ALL` if the frame has it, otherwise the first test set."""
     texts = list(dict.fromkeys(pruning["text"]))
     return ALL if ALL in texts else next((text for text in texts if text != DEV), texts[0])
 
@@ -227,7 +227,7 @@ def _draw_panels(
     grid = (len(limits), 1) if narrow else (1, len(limits))
     ratios: dict[str, Any] = {"height_ratios" if narrow else "width_ratios": (3, 2)} if len(limits) > 1 else {}
     panels = figure.subplots(*grid, squeeze=False, gridspec_kw=(_NARROW if narrow else _WIDE) | ratios).ravel()
-    # Intervals of systems on the same sentences lie over one another; together they must not hide the curves.
+    # Intervals of systems on the same sentences overlap; together they must not hide the curves.
     shade = min(0.07, 0.3 / max(len(points), 1))
     for axes, limit, title in zip(panels, limits, titles, strict=True):
         _draw_full(axes, full, marks, axes is panels[0])
@@ -298,9 +298,9 @@ def _point_title(row: Any) -> str:
 
 
 def _size_axis(axes: Axes, shares: Sequence[float], apart: float) -> None:
-    """A logarithmic axis with the sizes that were tried as its ticks, where there is room for them."""
+    """Set a logarithmic axis with ticks at the tried sizes, as far as their labels fit."""
     axes.set_xscale("log")
-    # From 3 %, unless nothing is that small and there would be a waste of paper.
+    # The axis begins at 3 %, or at the smallest size if that is above 10 %, so that no space is wasted.
     lowest = min(0.03, 0.85 * shares[0]) if shares[0] <= 0.1 else 0.8 * shares[0]
     ticks: list[float] = []
     for share in sorted({lowest, *shares} if lowest == 0.03 else shares, reverse=True):
@@ -314,11 +314,11 @@ def _size_axis(axes: Axes, shares: Sequence[float], apart: float) -> None:
 
 
 def draw_histogram(rows: pd.DataFrame, name: str) -> str:
-    """How similar the entries are that one system keeps and removes, in each direction that is there.
+    """Draw histograms of the similarities of entries that one system keeps and removes, one per direction.
 
     Args:
-        rows: of one system.
-        name: unique on the page.
+        rows: rows of one system.
+        name: name of the figure, unique on the page.
     """
     marks = Marks()
     with mpl.rc_context(STYLE):
@@ -335,12 +335,12 @@ def draw_histogram(rows: pd.DataFrame, name: str) -> str:
 
 
 def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:
-    """Phrases where their vectors lie: source phrases as dots, target phrases as diamonds, the most frequent named.
+    """Draw a map of phrases: source phrases as dots, target phrases as diamonds, with names of the most frequent ones.
 
     Args:
         phrases: the frame of the map.
-        name: unique on the page.
-        narrow: for a telephone.
+        name: name of the figure, unique on the page.
+        narrow: whether to draw for a narrow screen.
     """
     marks = Marks()
     phrases = phrases.dropna(subset=["x", "y"]).sort_values("frequency", ascending=False, kind="stable")
@@ -370,7 +370,7 @@ def draw_map(phrases: pd.DataFrame, name: str, narrow: bool = False) -> str:
 
 
 def _labels(axes: Axes, phrases: pd.DataFrame, most: int) -> Iterable[tuple[float, float, str, str]]:
-    """Places (points) of names that touch neither one another nor the edge, the most frequent phrases first."""
+    """Yield positions (in points) of names that overlap neither each other nor the edge, frequent phrases first."""
     width, height = axes.figure.bbox.size
     places = axes.transData.transform(phrases[["x", "y"]].to_numpy(float).reshape(-1, 2))
     taken: list[tuple[float, float, float, float]] = []
@@ -399,7 +399,7 @@ def _labels(axes: Axes, phrases: pd.DataFrame, most: int) -> Iterable[tuple[floa
 
 
 def text_width(text: str) -> float:
-    """About how wide a text is, in ems of a sans-serif font: full for Chinese and Japanese signs, 0.56 for letters."""
+    """Estimate the width of a text in ems of a sans-serif font: 1.02 for a CJK character, 0.56 for a letter."""
     wide = {"W": 1.02, "F": 1.02, "A": 0.8}
     return sum(wide.get(unicodedata.east_asian_width(character), 0.56) for character in text)
 
@@ -409,10 +409,10 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 
 
 def mining_figure(quality: MiningQuality, form: str) -> bytes:
-    """Draw the curve.
+    """Draw precision, recall and F1 by threshold.
 
     Args:
-        quality: with at least one point.
+        quality: curve with at least one point.
         form: svg, png or pdf.
     """
     with mpl.rc_context(STYLE):
@@ -427,6 +427,6 @@ def mining_figure(quality: MiningQuality, form: str) -> bytes:
         axes.set(xlabel="threshold", ylabel="%", ylim=(0, 102))
         axes.legend(loc="best")
         drawn = io.BytesIO()
-        # No output holds a date.
+        # Outputs contain no date, so that they are reproducible.
         figure.savefig(drawn, format=form, metadata={"Date": None} if form == "svg" else None)
     return drawn.getvalue()

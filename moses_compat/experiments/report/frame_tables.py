@@ -1,4 +1,4 @@
-"""The tables of a report, free of any markup: cells with what they show, how they sort and what marks them."""
+"""The tables of a report, without markup: cells with their texts, sort keys and marks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VERY_SIGNIFICANT = 0.01
 
 
 def significance_mark(difference: float, p: float) -> str:
-    """One triangle at p < 0.05, two at p < 0.01, up for better and down for worse; nothing for NaN."""
+    """Return one triangle at p < 0.05, two at p < 0.01, up for better and down for worse; empty for NaN."""
     if math.isnan(p) or math.isnan(difference) or p >= SIGNIFICANT or difference == 0:
         return ""
     return ("▲" if difference > 0 else "▼") * (2 if p < _VERY_SIGNIFICANT else 1)
@@ -35,28 +35,28 @@ def _probability(p: float) -> Cell:
 
 
 def texts_of(frame: pd.DataFrame) -> list[str]:
-    """Test sets in order of appearance, ALL after them, without the development set."""
+    """Return the test sets in order of appearance, then `ALL`, without the development set."""
     texts = [text for text in dict.fromkeys(frame["text"]) if text not in (ALL, DEV)]
     return texts + ([ALL] if ALL in set(frame["text"]) else [])
 
 
 def overview_tables(pruning: pd.DataFrame) -> Iterator[Table]:
-    """Methods against sizes, one table a protection: what a reader looks for first."""
+    """Yield overviews of BLEU by method and size, one table per protection."""
     text = main_text(pruning)
     _, curves = curves_of(pruning)
     for protect in protections(pruning):
-        found_points = curve_points(pruning, str(protect), text)
-        points = {c: found_points[c.number].query("rule == 'size'") for c in curves if c.number in found_points}
+        all_points = curve_points(pruning, str(protect), text)
+        points = {c: all_points[c.number].query("rule == 'size'") for c in curves if c.number in all_points}
         points = {curve: rows for curve, rows in points.items() if len(rows)}
         if not points:
             continue
         best = pd.concat(points.values()).groupby("wanted")["bleu"].max()
         sizes = best.index[::-1]
         rows = []
-        for curve, found in sorted(points.items(), key=lambda item: -_mean_at_small_sizes(item[1])):
+        for curve, curve_rows in sorted(points.items(), key=lambda item: -_mean_at_small_sizes(item[1])):
             cells = [text_cell(curve.label, "code")]
             for size in sizes:
-                at = found[found["wanted"] == size]
+                at = curve_rows[curve_rows["wanted"] == size]
                 cells.append(_overview_cell(at.iloc[-1], best[size]) if len(at) else Cell(""))
             rows.append(Row(tuple(cells), curve.number))
         columns = [Column("method", "what ranked the entries; best at small sizes first", False)]
@@ -96,7 +96,7 @@ def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
 
 
 def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
-    """Table 1: size against BLEU per test set, for each system; one table a protection, the full table in each."""
+    """Yield Table 1: BLEU of each system per test set, one table per protection, each with the full table."""
     labels, curves = curves_of(pruning)
     numbers = {curve.label: curve.number for curve in curves}
     texts = texts_of(pruning)
@@ -107,10 +107,10 @@ def size_tables(pruning: pd.DataFrame) -> Iterator[Table]:
         rows = []
         chosen = pruning[(pruning["protect"] == protect) | (pruning["method"] == FULL)]
         best = _best_of_groups(chosen, texts)
-        for system, found in chosen.groupby("system", sort=False):
-            by_text = {row.text: row for row in found.itertuples()}
+        for system, system_rows in chosen.groupby("system", sort=False):
+            by_text = {row.text: row for row in system_rows.itertuples()}
             first: Any = next(iter(by_text.values()))
-            label = labels[found.index[0]]
+            label = labels[system_rows.index[0]]
             full = first.method == FULL
             rule = FULL if full else percent_text(first.wanted) if first.rule == "size" else f"≥ {first.wanted:g}"
             cells = [
@@ -149,7 +149,7 @@ def _comparison_cells(row: Any) -> list[Cell]:
 
 
 def _best_of_groups(rows: pd.DataFrame, texts: Sequence[str]) -> set[tuple[str, str]]:
-    """Systems and texts where no other system of the same rule and size scores higher, if there is more than one."""
+    """Return the pairs of system and text with the highest score among several systems of the same rule and size."""
     rows = rows[(rows["method"] != FULL) & rows["text"].isin(texts)]
     best = set()
     for (_, _, text), group in rows.groupby(["rule", "wanted", "text"], sort=False):
@@ -159,7 +159,7 @@ def _best_of_groups(rows: pd.DataFrame, texts: Sequence[str]) -> set[tuple[str, 
 
 
 def contest_table(contests: pd.DataFrame) -> Table:
-    """Who wins: the best method with semantics against the best without, both chosen on the development set."""
+    """Compare the best method with semantics to the best without, both chosen on the development set."""
     columns = (
         Column("kept", "share of the entries asked for"),
         Column("protect", "which sources keep their best entries", False),
@@ -188,13 +188,13 @@ def contest_table(contests: pd.DataFrame) -> Table:
 
 
 def verdict(difference: float, p: float) -> str:
-    """Who wins a contest: `semantics`, `others` or, where no difference is shown, `neither`."""
+    """Return the winner of a comparison: `semantics`, `others`, or `neither` without a significant difference."""
     mark = significance_mark(difference, p)
     return "semantics" if "▲" in mark else "others" if "▼" in mark else "neither"
 
 
 def annotation_table(annotation: pd.DataFrame) -> Table:
-    """Table 2: BLEU with more columns in the table, against the same table without them."""
+    """Return Table 2: BLEU of tables with additional columns, compared to the same table without them."""
     texts = texts_of(annotation)
     main = ALL if ALL in texts else texts[-1]
     columns = [
@@ -208,8 +208,8 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         Column("dev", "BLEU on the development set, on which weights were tuned"),
     ]
     rows = []
-    for system, found in annotation.groupby("system", sort=False):
-        by_text = {row.text: row for row in found.itertuples()}
+    for system, system_rows in annotation.groupby("system", sort=False):
+        by_text = {row.text: row for row in system_rows.itertuples()}
         first: Any = next(iter(by_text.values()))
         cells = [
             text_cell(system, "phrase"),
@@ -228,7 +228,7 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
 
 
 def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Cell:
-    """BLEU of a row ± its deviation over tunings, marked by the difference and the p that have these names."""
+    """Return a cell with BLEU ± its deviation over tunings; `difference` and `p` name the columns for the mark."""
     if row is None:
         return Cell("")
     cell = number_cell(row.bleu, mark=significance_mark(getattr(row, difference), getattr(row, p)))
@@ -237,7 +237,7 @@ def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Ce
 
 
 def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
-    """Table 3: the nearest phrases side by side, the unsupervised model first; one table a language."""
+    """Yield Table 3: the nearest phrases by each model, the unsupervised one first; one table per language."""
     models = sorted(dict.fromkeys(neighbours["model"]), key=lambda model: model != "RAE")
     meanings = {"RAE": "unsupervised: one language alone"}
     columns = [Column("phrase", "whose neighbours these are", False)]
@@ -247,10 +247,10 @@ def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
     ]
     for language in dict.fromkeys(neighbours["language"]):
         rows = []
-        for phrase, found in neighbours[neighbours["language"] == language].groupby("phrase", sort=False):
+        for phrase, phrase_rows in neighbours[neighbours["language"] == language].groupby("phrase", sort=False):
             cells = [text_cell(phrase, "phrase")]
             for model in models:
-                near = found[found["model"] == model].sort_values("rank", kind="stable")
+                near = phrase_rows[phrase_rows["model"] == model].sort_values("rank", kind="stable")
                 lines = [printable(neighbour) for neighbour in near["neighbour"]]
                 asides = tuple(number_text(similarity) for similarity in near["similarity"])
                 cells.append(
@@ -262,7 +262,7 @@ def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:
 
 
 def surprise_tables(surprises: pd.DataFrame, series: Mapping[str, int]) -> Iterator[tuple[int | None, Table]]:
-    """The entries that a method removes or keeps most against the mean of all others, one table a method."""
+    """Yield the entries that a method ranks most differently from the other methods, one table per method."""
     columns = (
         Column("", "what the method does with the entry", False),
         Column("source", "", False),
@@ -273,14 +273,14 @@ def surprise_tables(surprises: pd.DataFrame, series: Mapping[str, int]) -> Itera
         Column("significance", "−ln p of Fisher's exact test"),
         Column("loss", "of model score when composed of shorter entries; ∞ where it cannot be"),
     )
-    for method, found in surprises.groupby("method", sort=False):
-        found = found.sort_values(["kind", "rank"], ascending=[False, True], kind="stable")
+    for method, method_rows in surprises.groupby("method", sort=False):
+        method_rows = method_rows.sort_values(["kind", "rank"], ascending=[False, True], kind="stable")
         rows = [
             Row((
                 text_cell(row.kind), text_cell(row.source, "phrase"), text_cell(row.target, "phrase"),
                 number_cell(row.count, 0), number_cell(row.probability, 3), number_cell(row.similarity),
                 number_cell(row.significance, 1), number_cell(row.loss),
             ))
-            for row in found.astype({"count": float}).itertuples(index=False, name="Surprise")
+            for row in method_rows.astype({"count": float}).itertuples(index=False, name="Surprise")
         ]  # fmt: skip
         yield series.get(method), Table(f"surprises-{printable(method)}", printable(method), columns, tuple(rows))

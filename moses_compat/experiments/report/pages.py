@@ -38,7 +38,7 @@ from moses_compat.pages.drawing import number_text, printable
 from moses_compat.pages.html import Cell, Table, page_template
 from phrasetool.text_splitting import split_lines, split_words
 
-# Whatever Markdown, GitHub's kind among others, would take for markup in a cell.
+# Characters that Markdown, including GitHub's, interprets as markup in a cell.
 _MARKUP = re.compile(r"([\\`*_\[\]~$|])")
 # Shapes of markers in a legend, around (0, 0), and Matplotlib's line styles as dashes.
 _SHAPES = {
@@ -51,15 +51,15 @@ _SHAPES = {
     "X": "M0-1.8L2.5-4.3L4.3-2.5L1.8 0L4.3 2.5L2.5 4.3L0 1.8L-2.5 4.3L-4.3 2.5L-1.8 0L-4.3-2.5L-2.5-4.3z",
 }
 _DASHES = {"-": "none", "--": "6 2.5", ":": "1.6 2.6"}
-# How many histograms are shown before the others are folded away.
+# Number of histograms that are shown; the others are collapsed.
 _HISTOGRAMS = 6
-# As many curves, the best at small sizes, are shown at first.
+# Number of curves that are shown initially, the best at small sizes.
 _CURVES_FIRST = 6
 
 
 @dataclass(frozen=True)
 class FactList:
-    """Facts of one kind: names and values, or lines as they are if `literal`."""
+    """Facts of one kind: names and values, or if `literal`, lines that are shown unchanged."""
 
     name: str
     rows: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ class FactList:
 
 
 def fact_lists(facts: Mapping[str, Any]) -> Iterator[FactList]:
-    """Facts for people: seconds as minutes, nested values with dotted names; commands and configuration texts as is."""
+    """Yield facts for readers: times in readable units, nested values with dotted names, commands and texts as is."""
     if facts.get("seconds"):
         yield FactList("time", tuple((name, duration(float(value))) for name, value in _flat(facts["seconds"])))
     for name in ("machine", "versions", "config"):
@@ -109,7 +109,7 @@ def _command(value: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `7.2 s`, `10 min 10 s`, `1 h 5 min`."""
+    """Format seconds in readable units: `7.2 s`, `10 min 10 s`, `1 h 5 min`."""
     if seconds < 60:
         return f"{number_text(seconds, 1)} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -118,7 +118,7 @@ def duration(seconds: float) -> str:
 
 
 def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
-    """Each system and the command that writes its table."""
+    """Return each system with the command that writes its table."""
     if "pruning" not in frames:
         return []
     rows = frames["pruning"].drop_duplicates("system")
@@ -129,8 +129,8 @@ def pruning_commands(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, in one line."""
-    # A sign that would begin a heading or a list.
+    """Escape a text so that Markdown shows it unchanged, in one line."""
+    # Characters that would begin a heading or a list.
     return re.sub(r"^([#+-]|\d+[.)])", lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", _escaped(text))
 
 
@@ -141,7 +141,7 @@ def _escaped(text: str) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    """A table as Markdown, numbers to the right."""
+    """Return a table as Markdown, with numbers right-aligned."""
     lines = [_line(_escaped(column.title) for column in table.columns)]
     lines.append(_line("---:" if column.numeric else "---" for column in table.columns))
     lines += [_line(_cell(cell) for cell in row.cells) for row in table.rows]
@@ -163,7 +163,7 @@ def _cell(cell: Cell) -> str:
 
 
 def markdown_section(title: str, paragraphs: Sequence[str], tables: Iterable[Table]) -> str:
-    """A section: sentences as they are, then tables, each with its title where it is another than the section's."""
+    """Return a section: paragraphs, then tables, each with its title if that differs from the section's."""
     parts = [f"## {escape_markdown(title)}\n", *(f"{paragraph}\n" for paragraph in paragraphs)]
     for table in tables:
         if table.title != title:
@@ -174,7 +174,7 @@ def markdown_section(title: str, paragraphs: Sequence[str], tables: Iterable[Tab
 
 
 def code_block(lines: Iterable[str]) -> str:
-    """Lines as code, fenced so that none of them ends it."""
+    """Return lines as a code block with a fence that none of the lines contains."""
     text = "\n".join(printable(line) for line in lines)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -183,7 +183,7 @@ def code_block(lines: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """A figure of the page: for a wide and for a narrow screen."""
+    """A figure of the page, drawn for a wide and for a narrow screen."""
 
     text: str
     wide: Markup
@@ -191,15 +191,15 @@ class _Drawing:
 
 
 def write_report(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a report, by their names: `report.md`, `report.html` and, where something was pruned, `curves.svg`.
+    """Return the files of a report by their names: `report.md`, `report.html` and, with pruned tables, `curves.svg`.
 
-    The same frames and facts give the same bytes.  A frame that is absent or empty leaves its section out.
+    The same frames and facts give the same bytes.  The section of an absent or empty frame is left out.
 
     Args:
-        title: of the report.
+        title: title of the report.
         frames: `pruning`, `contests`, `annotation`, `ladder`, `neighbours`, `histogram`, `map`, `surprises`, each with
             the columns that an experiment writes to the Parquet file of that name.
-        facts: where the numbers come from: `name`, `config`, `machine`, `versions`, `commands`, `seconds`.
+        facts: facts about the experiment: `name`, `config`, `machine`, `versions`, `commands`, `seconds`.
     """
     frames = {name: frame.reset_index(drop=True) for name, frame in frames.items() if len(frame)}
     written = {
@@ -239,17 +239,17 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
         parts.append(markdown_section("Table 3: nearest phrases", [], neighbour_tables(frames["neighbours"])))
     if "surprises" in frames:
         tables = [table for _, table in surprise_tables(frames["surprises"], {})]
-        parts.append(markdown_section("Surprises: what a method judges unlike all others", [], tables))
+        parts.append(markdown_section("Surprises: entries that a method judges unlike all others", [], tables))
     if {"histogram", "map"} & frames.keys():
         parts.append("Histograms of similarities and the map of phrases are in `report.html`.\n")
     parts.append(markdown_section("How to read this", [f"* {mark}" for mark in reading(frames)], []))
-    parts.append("## How the numbers came about\n")
-    for found in fact_lists(facts):
-        parts.append(f"### {found.name}\n")
-        if found.literal:
-            parts.append(code_block(value for _, value in found.rows))
+    parts.append("## Origin of the numbers\n")
+    for part in fact_lists(facts):
+        parts.append(f"### {part.name}\n")
+        if part.literal:
+            parts.append(code_block(value for _, value in part.rows))
         else:
-            rows = [f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in found.rows]
+            rows = [f"* {escape_markdown(key)}: {escape_markdown(value)}" for key, value in part.rows]
             parts.append("\n".join(rows) + "\n")
     pruned = pruning_commands(frames)
     if pruned:
@@ -259,7 +259,7 @@ def _markdown(title: str, frames: Mapping[str, pd.DataFrame], facts: Mapping[str
 
 
 def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
-    """What marks, intervals and p values mean, in sentences with names in backticks."""
+    """Return explanations of marks, intervals and p values, sentences with names in backticks."""
     sentences = []
     if {"pruning", "annotation", "contests"} & frames.keys():
         sentences += [
@@ -270,8 +270,8 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
         ]
     if "pruning" in frames:
         sentences += [
-            "p in Table 1 and marks beside BLEU: paired bootstrap over sentences against the full table.",
-            "Intervals and bands: 95 %, by bootstrap over sentences. They say how far BLEU itself may lie off on other "
+            "p in Table 1 and marks next to BLEU: paired bootstrap over sentences against the full table.",
+            "Intervals and bands: 95 %, by bootstrap over sentences. They show how much BLEU may differ on other "
             "sentences; two systems on the same sentences differ by much less, which is why p is paired.",
             "Bold: the highest of a size. Green: as good as the full table. That is claimed only where the 95 % "
             f"interval of the difference (paired bootstrap) lies above −{MARGIN:g} BLEU. That no loss is significant "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from moses_compat.experiments.config_table import ConfigTable, asked
+from moses_compat.experiments.config_table import ConfigTable, setting
 from phrasetool.errors import DataError
 
 KNOWN = ("text", "share", "shares", "on", "count", "counts", "file", "inner")
@@ -20,10 +20,10 @@ def inner_values(table, key):
 
 @dataclass(frozen=True)
 class Settings:
-    file: str = asked(ConfigTable.text)
-    count: int = asked(ConfigTable.integer, 3, least=2)
-    shares: tuple[float, ...] = asked(ConfigTable.shares, (0.1, 0.5))
-    inner: Mapping[str, int] = asked(inner_values, dict)
+    file: str = setting(ConfigTable.text)
+    count: int = setting(ConfigTable.integer, 3, least=2)
+    shares: tuple[float, ...] = setting(ConfigTable.shares, (0.1, 0.5))
+    inner: Mapping[str, int] = setting(inner_values, dict)
     other: int = 7
 
 

@@ -116,7 +116,7 @@ def test_contests(references, runs):
 
 
 def test_without_the_full_table_there_is_nothing_to_compare_with(references, runs):
-    with pytest.raises(ValueError, match="no run of the full table"):
+    with pytest.raises(ValueError, match="the run of the full table is missing"):
         pruning_frames(runs[1:], Scoreboard(references, SAMPLES))
 
 

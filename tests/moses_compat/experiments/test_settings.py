@@ -1,6 +1,6 @@
 import pytest
 
-from moses_compat.experiments.settings import PruningGrid, PruningSystem, labels_of, ways_of
+from moses_compat.experiments.settings import PruningGrid, PruningSystem, combinations_of, labels_of
 from phrasetool.pruning.measures import COUNTS, FORCED, LOSSES, SIMILARITIES, SMOOTHED, USES
 from tests.moses_compat.experiments.written_configs import GOOD, config_of
 
@@ -30,12 +30,12 @@ def test_short_labels_where_nothing_else_differs():
 
 
 def test_only_ways_that_mean_something():
-    assert ways_of("semantic", ("product", "rank")) == ("",)
-    assert ways_of("composition*2+semantic", ("product", "union", "rank")) == ("product", "rank")
-    assert ways_of("semantic:0.7+count:2", ("product", "union")) == ("union",)
-    assert ways_of("semantic:0.7+count:2", ("product",)) == ("intersection",)
+    assert combinations_of("semantic", ("product", "rank")) == ("",)
+    assert combinations_of("composition*2+semantic", ("product", "union", "rank")) == ("product", "rank")
+    assert combinations_of("semantic:0.7+count:2", ("product", "union")) == ("union",)
+    assert combinations_of("semantic:0.7+count:2", ("product",)) == ("intersection",)
     with pytest.raises(ValueError, match="weights mean nothing"):
-        ways_of("composition*2+semantic", ("union",))
+        combinations_of("composition*2+semantic", ("union",))
 
 
 def test_what_forced_decoding_is_needed_for(folder):

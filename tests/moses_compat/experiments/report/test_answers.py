@@ -31,7 +31,7 @@ def test_the_answer_when_nothing_serves():
 def test_what_the_development_set_would_have_chosen():
     frame = pruning(("all",), {"a": {0.5: (0.3, 0.5), 0.1: (0.15, 0.2)}, "b": {0.1: (-0.4, 0.01)}})
     second = answers({"pruning": frame})[1]
-    assert "same rule on the development set: 10 % by `a`, `--protect all`; on `ALL` that is +0.15" in second
+    assert "same rule on the development set chooses 10 % by `a`, `--protect all`; on `ALL` that is +0.15" in second
     assert second.endswith("(at worst +0.05), as good there too.")
     frame.loc[(frame["method"] == "b") & (frame["text"] == "dev"), "worst"] = 0.4
     frame = frame[frame["system"] != "a 10 % all 0"].reset_index(drop=True)
