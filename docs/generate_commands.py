@@ -32,15 +32,15 @@ GUIDES = {
 MEANINGS = {
     "--architecture": "Network architecture.", "--batch-size": "Examples per update.",
     "--bitext": "Bitext of the table: source and target.",
-    "--clip": "Maximum norm of the gradient.", "--dev": "Development set: source and target, or reference.",
+    "--dev": "Development set: source and target, or reference.",
     "--device": "Device: cpu, cuda or auto.", "--dimension": "Size of a phrase or target vector.",
     "--distortion-limit": "Maximum words of a jump; -1: any, up to 63.", "--dropout": "Share of components dropped.",
-    "--encoder-store": "Folder of vectors that are kept between runs.", "--epochs": "Passes over the training data.",
+    "--encoder-store": "Folder of stored vectors.", "--epochs": "Passes over the training data.",
     "--explain": "Also write the parts of a score.", "--feed-forward": "Units of feed-forward layers.",
     "--forced-pairs": "Pairs from `force-decode --leave-one-out`.", "--format": "File format of the output.",
     "--heads": "Attention heads.", "--hidden": "Units of a hidden layer.",
-    "--index": "Index that is kept between runs.",
-    "--hidden-words": "Share of words that training reads by their parts only.",
+    "--index": "Stored index.",
+    "--hidden-words": "Share of words read by subword features only.",
     "--language": "Language of a text, as the tagger names it.",
     "--language-bitext": "Two languages, each with its side of a bitext.",
     "--languages": "Languages of both sides: SOURCE,TARGET.", "--layers": "Number of layers.",
@@ -53,7 +53,7 @@ MEANINGS = {
     "--moses-ini": "moses.ini of the table, or of the decoder.",
     "--moses-ini-out": "Write the ini here with the new table in place of the old one.",
     "--n-best-list": "Write an n-best list in Moses' format: file and size.", "--name": "Feature name in the ini.",
-    "--negatives": "Negative examples of each pair.", "--output": "Where to write.",
+    "--negatives": "Negative examples of each pair.", "--output": "Output file or folder.",
     "--patience": "Stop after N passes without an improvement.", "--precision": "float32 or bfloat16.",
     "--preset": "Named set of sizes and settings.", "--reference": "Reference translation; repeatable.",
     "--reasons": "Parquet file with a row for each rejected entry.",
@@ -116,8 +116,9 @@ def options_page() -> str:
     parts = [
         "# Options",
         "<!-- Written by `make documents`. -->",
-        "Every option and the commands that have it. A name has one meaning; defaults and details are in the help of\n"
-        "the commands, see [Commands](commands.md). Options of one letter in `filter-pt` are those of Moses' program.",
+        "All options and the commands that have them. An option has the same meaning in all commands;\n"
+        "[Commands](commands.md) has the defaults and details. The one-letter options of `filter-pt` are\n"
+        "those of Moses' program.",
         "\n".join(["| option | meaning | commands |", "|---|---|---|", *rows]),
     ]
     return "\n\n".join(parts) + "\n"

@@ -21,7 +21,9 @@ def costs() -> str:
             _ONE.get(name, name), f"{found['seconds, a table']['median']:.1f} s", each, ratio,
             f"{found['seconds, in parts']['median']:.1f} s",
         ])  # fmt: skip
-    return markdown(f"who works | one table | each more | to threads | {copies} tables, in part files", rows)
+    return markdown(
+        f"workers | one table | each further table | ratio to threads | {copies} tables, in part files", rows
+    )
 
 
 def _time(seconds: float) -> str:

@@ -7,9 +7,9 @@ from page_tables.kept_results import find, markdown
 
 _TITLES = {
     "supported": "supported",
-    "only switched off": "accepted with values that change nothing, else refused",
-    "no effect": "accepted: of no effect on translations by phrases",
-    "refused": "refused",
+    "only switched off": "accepted with values that change nothing, otherwise rejected",
+    "no effect": "accepted; no effect on phrase-based translation",
+    "refused": "rejected",
 }
 
 
@@ -21,9 +21,7 @@ def _sections(names: list[str]) -> str:
 def sections() -> str:
     """The sections that Moses has in version 2, by what our decoder does with them."""
     classes = find("moses_settings/classes")
-    return markdown(
-        "sections | what our decoder does", [[_sections(classes[kind]), told] for kind, told in _TITLES.items()]
-    )
+    return markdown("sections | treatment", [[_sections(classes[kind]), told] for kind, told in _TITLES.items()])
 
 
 TABLES = {"sections of a moses.ini": sections}

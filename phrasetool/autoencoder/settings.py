@@ -169,22 +169,20 @@ class AutoencoderSettings(DeclaredSettings):
 
     kind: ClassVar[str] = "autoencoder"
 
-    architecture: str = option("mean-max", f"Which autoencoder: {', '.join(ARCHITECTURES)}.")
+    architecture: str = option("mean-max", f"Architecture: {', '.join(ARCHITECTURES)}.")
     word_units: int = option(128, "Size of a word vector.")
     hidden: int = option(256, "Hidden units.")
     heads: int = option(4, "Attention heads; must divide the hidden units.")
-    feed_forward: int = option(0, "Units of the feed-forward layers; 0: as many as hidden units.", ge=0)
-    dropout: float = option(0.2, "Share of components dropped in training.", ge=0, lt=1)
-    learning_rate: float = option(0.002, "Step size of Adam at first; it falls to 0 over the epochs.", gt=0)
+    feed_forward: int = option(0, "Feed-forward units; 0: as many as hidden units.", ge=0)
+    dropout: float = option(0.2, "Dropout.", ge=0, lt=1)
+    learning_rate: float = option(0.002, "Initial step size; it falls to 0.", gt=0)
     batch_size: int = option(64, "Texts per update.", ge=1)
     epochs: int = option(10, "Passes over the texts.", ge=1)
-    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
-    min_count: int = option(3, "Words seen less often are read as unknown.", ge=1)
-    vocabulary_size: int = option(0, "Keep this many of the most frequent words; 0: all.", ge=0)
+    clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
+    min_count: int = option(3, "Rarer words are unknown.", ge=1)
+    vocabulary_size: int = option(0, "Maximum number of words; 0: all.", ge=0)
     max_length: int = option(LONGEST, "Leave out texts with more words.", ge=1, le=LONGEST)
-    precision: str = option(
-        "float32", "Of the products with the output's matrix: float32 or bfloat16.", choices=PRECISIONS
-    )
+    precision: str = option("float32", "Precision of the output layer: float32 or bfloat16.", choices=PRECISIONS)
     seed: int = seed_option()
 
     def __post_init__(self) -> None:

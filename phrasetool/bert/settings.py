@@ -51,28 +51,30 @@ class MaskedLmSettings(DeclaredSettings):
 
     kind: ClassVar[str] = "masked-lm"
 
-    preset: str = option("small", f"Sizes of the own BERT: {', '.join(PRESETS)}.", choices=PRESETS)
-    units: int = option(0, "Size of a state; 0: the preset's.", ge=0)
-    layers: int = option(0, "Layers; 0: the preset's.", ge=0)
-    heads: int = option(0, "Attention heads; 0: the preset's.", ge=0)
-    feed_forward: int = option(0, "Units of the feed-forward layers; 0: the preset's.", ge=0)
+    preset: str = option("small", f"Sizes of the BERT: {', '.join(PRESETS)}.", choices=PRESETS)
+    units: int = option(0, "Size of a hidden state; 0: preset.", ge=0)
+    layers: int = option(0, "Number of layers; 0: preset.", ge=0)
+    heads: int = option(0, "Attention heads; 0: preset.", ge=0)
+    feed_forward: int = option(0, "Feed-forward units; 0: preset.", ge=0)
     positions: int = option(
         128,
-        "Tokens of a text, or of a joined pair, at most; the rest is cut off.",
+        "Maximum tokens of a text or joined pair.",
         ge=_FEWEST_POSITIONS,
         le=_MOST_POSITIONS,
     )
-    vocabulary_size: int = option(16000, "Pieces of words at most.", ge=_FEWEST_PIECES)
-    min_count: int = option(2, "Pieces and characters seen less often are not made.", ge=1)
-    han: str = option("words", f"What Chinese characters make up: {' (cut into pieces) or '.join(HAN)}.", choices=HAN)
-    mask_share: float = option(0.15, "Share of the pieces that are to be predicted.", gt=0, lt=1)
-    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
-    learning_rate: float = option(0.001, "Largest step size of Adam.", gt=0)
-    warm_up: float = option(0.1, "Share of the updates in which the step size rises; then it falls to 0.", ge=0, lt=1)
+    vocabulary_size: int = option(16000, "Maximum number of subword units.", ge=_FEWEST_PIECES)
+    min_count: int = option(2, "Minimum count of subword units and characters.", ge=1)
+    han: str = option("words", f"Units of Chinese text: {' (split into subword units) or '.join(HAN)}.", choices=HAN)
+    mask_share: float = option(0.15, "Share of the subword units to predict.", gt=0, lt=1)
+    dropout: float = option(0.0, "Dropout.", ge=0, lt=1)
+    learning_rate: float = option(0.001, "Maximum step size.", gt=0)
+    warm_up: float = option(0.1, "Share of updates in which the step size rises.", ge=0, lt=1)
     batch_tokens: int = option(2048, "Tokens per update.")
-    epochs: int = option(10, "Passes over the text; the best on the development set is kept.", ge=1)
-    clip: float = option(1.0, "The norm of the gradient is cut to this.", gt=0)
-    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.", choices=PRECISIONS)
+    epochs: int = option(10, "Passes over the text; the best one is kept.", ge=1)
+    clip: float = option(1.0, "Maximum norm of the gradient.", gt=0)
+    precision: str = option(
+        "float32", "Precision of matrix products in training: float32 or bfloat16.", choices=PRECISIONS
+    )
     seed: int = seed_option()
 
     def __post_init__(self) -> None:

@@ -87,13 +87,12 @@ class MeanMax(EncoderKind):
 
     word_units: int = option(128, "Size of a word vector.", ge=2)
     heads: int = option(4, "Attention heads; must divide half the dimension.", ge=1)
-    feed_forward: int = option(0, "Units of the feed-forward layer; 0: half the dimension.", ge=0)
+    feed_forward: int = option(0, "Feed-forward units; 0: half the dimension.", ge=0)
     # The paper's 0.2 is for texts.  With phrases, what is dropped of the positions, of amplitude 1, drowns the words.
-    dropout: float = option(0.0, "Share of components dropped in training.", ge=0, lt=1)
+    dropout: float = option(0.0, "Dropout.", ge=0, lt=1)
     layers: str = option(
         "fixed",
-        "fixed: word vectors and transformations alone learn; or trained, which wants smaller steps (0.001) from "
-        "smaller vectors (a vector scale of 0.1) and a loss that sees both languages learn (in-batch).",
+        "fixed, or trained (needs in-batch, a smaller step size and vector scale).",
         choices=LAYERS,
     )
 

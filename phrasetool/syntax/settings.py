@@ -133,23 +133,23 @@ class SyntaxSettings(DeclaredSettings):
     preset_overrides: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
 
     preset: str = option("fast", f"Sizes and steps: {' or '.join(PRESETS)}.", choices=PRESETS)
-    pieces: int = option(16000, "Pieces of words, for all languages (preset paper: 40000).")
-    piece_units: int = option(100, "Size of the vector of a piece.")
-    units: int = option(128, "Size of a state of the encoder, a direction.")
-    layers: int = option(2, "Layers of the encoder.")
-    tag_units: int = option(100, "Size of the vector of a part of speech.")
-    language_units: int = option(20, "Size of the vector of a language.")
-    decoder_units: int = option(256, "Size of a state of the decoder (preset paper: 512).")
-    dropout: float = option(0.2, "Share of components dropped in training.", ge=0, lt=1)
-    learning_rate: float = option(0.001, "Step size of Adam (preset paper: 0.0001).", gt=0)
-    schedule: str = option(
-        "linear", "constant, or linear: the step size falls to 0 (preset paper: constant).", choices=SCHEDULES
-    )
+    pieces: int = option(16000, "Number of subword units for all languages (preset paper: 40000).")
+    piece_units: int = option(100, "Size of the vector of a subword unit.")
+    units: int = option(128, "Encoder units per direction.")
+    layers: int = option(2, "Number of encoder layers.")
+    tag_units: int = option(100, "Size of the vector of a tag.")
+    language_units: int = option(20, "Size of a language vector.")
+    decoder_units: int = option(256, "Decoder units (preset paper: 512).")
+    dropout: float = option(0.2, "Dropout.", ge=0, lt=1)
+    learning_rate: float = option(0.001, "Step size (preset paper: 0.0001).", gt=0)
+    schedule: str = option("linear", "Step size: constant, linear (preset paper: constant).", choices=SCHEDULES)
     batch_size: int = option(64, "Examples per update (preset paper: 32).", ge=1)
     epochs: int = option(3, "Passes over the examples (preset paper: 10).", ge=1)
     patience: int = option(3, "Stop after this many epochs without a better development loss.", ge=1)
-    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
-    precision: str = option("float32", "Of products of matrices in training: float32 or bfloat16.", choices=PRECISIONS)
+    clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
+    precision: str = option(
+        "float32", "Precision of matrix products in training: float32 or bfloat16.", choices=PRECISIONS
+    )
     min_length: int = option(3, "Leave out sentences with fewer words.", ge=1)
     max_length: int = limited(60, ge=1)
     own_language: bool = True

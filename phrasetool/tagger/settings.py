@@ -70,18 +70,18 @@ class TaggerSettings(DeclaredSettings):
 
     kind: ClassVar[str] = "tagger"
 
-    buckets: int = option(131072, "Rows of the table into which features of words are hashed.")
-    word_units: int = option(64, "Size of the vector of a word, the sum of those of its features.")
-    units: int = option(128, "Size of a state, a direction.")
-    lstm_layers: int = option(1, "Layers of the LSTM.")
-    dropout: float = option(0.3, "Share of components dropped in training.", ge=0, lt=1)
-    hidden_words: float = option(0.2, "Share of words that training reads by their parts alone.", ge=0, lt=1)
-    lower_cased: float = option(0.5, "Share of sentences that training reads without capitals.", ge=0, le=1)
-    min_joint: int = option(5, "Joined tags such as ADP+DET seen less often are not learnt.", ge=1)
-    learning_rate: float = option(0.004, "Step size of Adam; it falls to 0.", gt=0)
+    buckets: int = option(131072, "Number of hash buckets for word features.")
+    word_units: int = option(64, "Size of a feature vector; a word is their sum.")
+    units: int = option(128, "LSTM units per direction.")
+    lstm_layers: int = option(1, "Number of LSTM layers.")
+    dropout: float = option(0.3, "Dropout.", ge=0, lt=1)
+    hidden_words: float = option(0.2, "Share of words read by prefixes, suffixes and shape only.", ge=0, lt=1)
+    lower_cased: float = option(0.5, "Share of sentences read in lower case.", ge=0, le=1)
+    min_joint: int = option(5, "Minimum count of joined tags such as ADP+DET.", ge=1)
+    learning_rate: float = option(0.004, "Initial step size; it falls to 0.", gt=0)
     batch_size: int = option(32, "Sentences per update.", ge=1)
     epochs: int = option(6, "Passes over the sentences.", ge=1)
-    clip: float = option(5.0, "The norm of the gradient is cut to this.", gt=0)
+    clip: float = option(5.0, "Maximum norm of the gradient.", gt=0)
     seed: int = seed_option()
 
     def __post_init__(self) -> None:
