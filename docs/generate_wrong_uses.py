@@ -52,7 +52,7 @@ TOPICS = {
     "mining": "Mining and filtering",
     "reranking": "n-best lists",
     "usage": "Arguments",
-    "encoders": "Encoders from elsewhere",
+    "encoders": "Pretrained encoders",
 }
 
 

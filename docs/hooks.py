@@ -1,4 +1,4 @@
-"""What MkDocs does to pages beyond its plugins.
+"""MkDocs hooks: changes to pages that no plugin makes.
 
 * Equations become MathML, which browsers show without a script.
 * `CONTRIBUTING.md` and `CHANGELOG.md`, which a repository has at its top, become pages.
