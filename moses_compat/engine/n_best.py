@@ -322,8 +322,8 @@ class _SparseValues:
         i = 0
         while i < len(tokens):
             token = tokens[i]
-            alone = i + 2 >= len(tokens) or tokens[i + 2].endswith(b"=")
-            if not (token.endswith(b"=") and b"_" in token and alone and i + 1 < len(tokens)):
+            has_one_value = i + 2 >= len(tokens) or tokens[i + 2].endswith(b"=")
+            if not (token.endswith(b"=") and b"_" in token and has_one_value and i + 1 < len(tokens)):
                 others.append(token)
                 i += 1
                 continue

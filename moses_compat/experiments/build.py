@@ -166,8 +166,8 @@ def _plan_encoders(
     chains: list[Chain] = []
     if config.neighbours and encoder_kind(config.model.encoder).reconstructs:
         plan.unsupervised = place("model-rae")
-        alone = replace(config.model, iterations=0, pretrain_iterations=config.neighbours.pretrain_iterations)
-        chains.append([_train(replace(config, model=alone), place, "rae", plan.pairs, plan.dimension, paired)])
+        unsupervised = replace(config.model, iterations=0, pretrain_iterations=config.neighbours.pretrain_iterations)
+        chains.append([_train(replace(config, model=unsupervised), place, "rae", plan.pairs, plan.dimension, paired)])
     for dimension in sorted(dimensions):
         name = f"n{dimension}" if dimension else "given"
         scores = f"scores-{name}.parquet"

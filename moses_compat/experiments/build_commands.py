@@ -392,5 +392,5 @@ def shown_path(argument: str) -> str:
     """Return a path relative to the current folder, if both have a common folder other than the root."""
     if not os.path.isabs(argument):
         return argument
-    together = os.path.commonpath([os.getcwd(), argument])
-    return argument if together == os.path.dirname(together) else os.path.relpath(argument)
+    common = os.path.commonpath([os.getcwd(), argument])
+    return argument if common == os.path.dirname(common) else os.path.relpath(argument)

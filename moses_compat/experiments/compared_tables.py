@@ -315,9 +315,11 @@ def tuned_table_frame(bench: Workbench, settings: AnnotationSettings) -> pd.Data
     with session.watch.items("tune", missing * one, "sentence") as tick:
         for table, values, keys in jobs:
             # A default argument, because the function is called later and `values` changes in the loop.
-            more = functools.cache(lambda values=values: annotated(bench.load(), model, values))
+            load_annotated = functools.cache(lambda values=values: annotated(bench.load(), model, values))
             facts = {"system": table.label, "columns": table.columns, "dimension": table.dimension}
-            records = [tuned_run(more, table.keep, plan, seed, store, key, facts, tick) for seed, key in keys.items()]
+            records = [
+                tuned_run(load_annotated, table.keep, plan, seed, store, key, facts, tick) for seed, key in keys.items()
+            ]
             took += sum(record["seconds"] for record in records)
             translations = [record["translations"] for record in records]
             runs.append(TunedRuns(table.label, table.columns, table.dimension, translations))
@@ -416,12 +418,12 @@ def column_values(measures: Measures, columns: Sequence[str], probable: bool = F
     return np.hstack(values, dtype=np.float32)
 
 
-def _logarithms(probabilities: FloatArray, opinion: Mask) -> FloatArray:
+def _logarithms(probabilities: FloatArray, scored: Mask) -> FloatArray:
     """Return the logarithms of probabilities, at least -50; 0 without a score; one column if both are equal."""
     st, ts = probabilities.T
     columns = probabilities[:, :1] if np.array_equal(st, ts) else probabilities
     floor = np.float32(np.exp(LEAST_LOG))
-    return np.where(opinion[:, None], np.log(np.maximum(columns, floor)), np.float32(0)).astype(np.float32)
+    return np.where(scored[:, None], np.log(np.maximum(columns, floor)), np.float32(0)).astype(np.float32)
 
 
 def _six_digits(probabilities: FloatArray, least: float) -> npt.NDArray[np.float64]:
@@ -445,14 +447,14 @@ def annotated(loaded: LoadedModel, model: MosesModel, values: FloatArray) -> Loa
     sizes = [size + added * (i == place) for i, size in enumerate(features.tables)]
     column = features.table_columns(place).stop
     at = np.full(added, features.table_part.start + column)
-    more = replace(
+    extended = replace(
         model, features=replace(features, tables=tuple(sizes)), weights=np.insert(model.weights, at, 0.0),
         tuneable=np.insert(model.tuneable, at, True),
     )  # fmt: skip
     own = entries.tables == place
     new = np.where(own[:, None], values[np.where(own, entries.numbers, 0)], np.float32(0))
     scores = np.hstack([entries.scores[:, :column], new, entries.scores[:, column:]], dtype=np.float32)
-    return replace(loaded, model=more, entries=replace(entries, scores=scores))
+    return replace(loaded, model=extended, entries=replace(entries, scores=scores))
 
 
 def with_default_weights(model: MosesModel) -> MosesModel:

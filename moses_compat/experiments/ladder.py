@@ -117,16 +117,16 @@ class _Planner:
     def plan(self) -> LadderPlan:
         settings, plan = self._settings, LadderPlan()
         plain = self._plain()
-        whole = [("table", plain)]
+        unpruned = [("table", plain)]
         if settings.columns:
-            whole.append(("+ columns", self._annotated("columns", plain)))
+            unpruned.append(("+ columns", self._annotated("columns", plain)))
         if settings.augment:
             words = self._augmented(plain)
-            whole.append(("+ augment", self._annotated("all", words) if settings.columns else words))
-        last = whole[-1][1]
+            unpruned.append(("+ augment", self._annotated("all", words) if settings.columns else words))
+        last = unpruned[-1][1]
         pruned = [(f"all, {100 * size:g} %", size, self._pruned(last, size)) for size in settings.sizes]
         tunings: list[Chain] = []
-        for label, table in whole:
+        for label, table in unpruned:
             listed = bool(settings.rerank) and table is last
             tunings += [self._tuned(table, seed, listed) for seed in settings.tuning_seeds]
             plan.steps.append(Step(label, table, 1.0, self._files(table, TESTS)))
@@ -137,12 +137,12 @@ class _Planner:
             if settings.rerank:
                 # The decoder's best translations are a step, too, because most systems do not rerank.
                 plainly = Step(
-                    f"all but rerank, {100 * size:g} %", table, size, self._files(table, TESTS), whole[-1][0]
+                    f"all but rerank, {100 * size:g} %", table, size, self._files(table, TESTS), unpruned[-1][0]
                 )
                 plan.steps.append(plainly)
             plan.steps.append(Step(label, table, size, self._files(table, _RERANKED if settings.rerank else TESTS)))
         plan.phases = [
-            [plain.makers], [_beyond(table, plain) for _, table in whole],
+            [plain.makers], [_beyond(table, plain) for _, table in unpruned],
             [_beyond(table, last) for *_, table in pruned], tunings,
         ]  # fmt: skip
         return plan

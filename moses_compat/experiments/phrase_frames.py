@@ -115,15 +115,15 @@ def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFram
         measures: measures of the N entries, with similarities.
         kept: by system, the entries that are kept, bool, shape (N,).
     """
-    opinion = measures[OPINION]
+    scored = measures[OPINION]
     edges = np.linspace(-1, 1, _BINS + 1)
     rows: list[tuple[Any, ...]] = []
     for column, direction in enumerate(DIRECTIONS):
         values = np.clip(measures[SIMILARITIES][:, column], -1, 1)
         bins = np.clip(np.digitize(values, edges) - 1, 0, _BINS - 1)
-        everything = np.bincount(bins[opinion], minlength=_BINS)
+        everything = np.bincount(bins[scored], minlength=_BINS)
         for system, mask in kept.items():
-            stay = np.bincount(bins[opinion & mask], minlength=_BINS)
+            stay = np.bincount(bins[scored & mask], minlength=_BINS)
             rows += [
                 (system, direction, float(edges[i]), float(edges[i + 1]), int(stay[i]), int(everything[i] - stay[i]))
                 for i in range(_BINS)

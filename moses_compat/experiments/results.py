@@ -147,9 +147,9 @@ def _contests(
     """Yield comparisons of the methods that are best on the development set, by their scores on the test sets."""
     sized = [run for run in runs if run.system.rule == "size"]
     for size, protect in dict.fromkeys((run.system.wanted, run.system.protect) for run in sized):
-        here = [run for run in sized if (run.system.wanted, run.system.protect) == (size, protect)]
-        with_semantics = [run for run in here if run.system.semantic]
-        without = [run for run in here if not run.system.semantic and not _by_chance(run.system)]
+        runs_of_size = [run for run in sized if (run.system.wanted, run.system.protect) == (size, protect)]
+        with_semantics = [run for run in runs_of_size if run.system.semantic]
+        without = [run for run in runs_of_size if not run.system.semantic and not _by_chance(run.system)]
         if not with_semantics or not without:
             continue
         best, other = (max(group, key=lambda run: scores[run.label][DEV].bleu) for group in (with_semantics, without))
@@ -186,10 +186,10 @@ class TunedScores:
         single = [board.sampled(statistics) for statistics in each]
         pooled = board.sampled({text: np.sum([part[text] for part in each], axis=0) for text in board.texts})
         scores = {text: np.array([one[text].bleu for one in single]) for text in board.texts}
-        alone = len(each) == 1
+        is_single = len(each) == 1
         return cls(
             {text: float(values.mean()) for text, values in scores.items()},
-            {text: float("nan") if alone else float(values.std(ddof=1)) for text, values in scores.items()},
+            {text: float("nan") if is_single else float(values.std(ddof=1)) for text, values in scores.items()},
             pooled,
         )  # fmt: skip
 

@@ -105,14 +105,14 @@ def _phrase_keys(text: ByteArray, tokens: _Tokens, size: int) -> Iterator[tuple[
     starts = np.arange(max(len(tokens.starts) - size + 1, 0))
     starts = starts[tokens.lines[starts] == tokens.lines[starts + size - 1]]
     first, last = tokens.starts[starts], tokens.ends[starts + size - 1]
-    whole = np.frombuffer(text.tobytes() + _SUFFIX, np.uint8)
+    padded = np.frombuffer(text.tobytes() + _SUFFIX, np.uint8)
     parts = np.cumsum(last - first + len(_SUFFIX)) // _HASHED
     for part in np.unique(parts).tolist():
         rows = np.flatnonzero(parts == part)
         # Each phrase is written as a line of a table, because `side_keys` reads tables.
-        begin, end = np.full(2 * len(rows), len(text)), np.full(2 * len(rows), len(whole))
+        begin, end = np.full(2 * len(rows), len(text)), np.full(2 * len(rows), len(padded))
         begin[::2], end[::2] = first[rows], last[rows]
-        lines, offsets = gather(whole, begin, end)
+        lines, offsets = gather(padded, begin, end)
         # Read-only, like the texts of blocks for which the kernels were compiled.
         lines.flags.writeable = False
         yield starts[rows], side_keys(lines, np.ascontiguousarray(offsets[::2]), np.arange(len(rows)))[0]

@@ -83,7 +83,7 @@ def _size_columns(texts: Sequence[str], main: str, dev: bool) -> list[Column]:
     columns = [
         Column("method", "the criteria that ranked the entries, `full` for the full table", False),
         Column("rule", "the share of the entries asked for, or the threshold", False),
-        Column("best k", "each protected source keeps its k best entries whatever they are worth"),
+        Column("best k", "each protected source always keeps its k best entries"),
         Column("entries", "entries of the table"),
         Column("kept", "their share of the full table"),
         *(Column(printable(text), meanings.get(text, "BLEU on that test set")) for text in texts),
