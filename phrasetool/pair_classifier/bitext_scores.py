@@ -1,6 +1,7 @@
 """Score the sentence pairs of a bitext, and encode sentences to mine, with a classifier or an external encoder.
 
-`filter-bitext` scores the given pairs (`PairScorer`): the probability of a classifier, or the cosine of an encoder.
+`filter-bitext` scores the given pairs (`PairScorer`): the probability of a classifier, the cosine of an encoder, or the
+fluency by language models.
 `mine` searches for pairs by vectors of both languages in one space (`PairEncoder`), and classifies those that it found
 (`ClassifiedPairs`).
 
@@ -26,6 +27,7 @@ from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.model import PairClassifierModel
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array
 from phrasetool.smt.corpus.symbols import read_words, sentence_lengths
+from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.text_encoders.encoders import find_text_encoder
 from phrasetool.text_encoders.margins import unit_rows
 from phrasetool.text_encoders.text_encoder import SIDES, Side, TextEncoder, encoded
@@ -197,6 +199,44 @@ class EncoderScorer:
                 found[begin : begin + len(part)] = unit_rows(encoded(encoder, part, side, self._name))
         rows = {text: row for row, text in enumerate(distinct)}
         return found[[rows.get(text, len(distinct)) for text in texts]]
+
+
+class FluencyScorer:
+    """Fluency of sentences by language models of good text: log probabilities per word, in nats.
+
+    With models of general text a score is the cross-entropy difference H(general) - H(good) (Moore and Lewis 2010).
+    The scores of two sides are added (Axelrod et al. 2011).  None says whether one sentence translates the other.
+
+    Args:
+        models: language models of good text of the source and of the target; None for a side that is not looked at.
+        general: the same of general text; None for no comparison.
+        signature: of the models.
+
+    Attributes:
+        signature, longest, columns: see `PairScorer`.
+    """
+
+    def __init__(
+        self,
+        models: tuple[KenlmModel | None, KenlmModel | None],
+        general: tuple[KenlmModel | None, KenlmModel | None],
+        signature: str,
+    ) -> None:
+        self._models, self._general, self.signature = models, general, signature
+        self.longest: int | None = None
+        self.columns = 1
+
+    def __call__(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> PairScores:
+        """Return the fluency of pairs; a pair whose side has no word gets NaN."""
+        scores = np.zeros(len(sources))
+        for lines, model, general in zip((sources, targets), self._models, self._general, strict=True):
+            phrases, words = read_words(lines)
+            scores[phrases.lengths == 0] = np.nan
+            if model is not None:
+                scores -= model.cross_entropies(phrases, words)
+            if general is not None:
+                scores += general.cross_entropies(phrases, words)
+        return PairScores(scores.astype(np.float32))
 
 
 # Sentences that are encoded, and pairs that are classified, at a time; fixed, so that p does not depend on threads.

@@ -123,6 +123,7 @@ BASES = {
     "demo": "out --files",
     "compile": "",
 }
+BITEXT_MODELS = "in/dev.nbest.src in/dev.nbest.ref --lm in/target.arpa --keep 1 --scores s -o out.s out.t"
 BITEXT_ENCODER = "in/words.s in/words.t --encoder in/encoder --threshold 0.5 -o out.s out.t"
 MINE_ENCODER = "in/words.s in/words.t --encoder in/encoder -o out"
 ANNOTATE_ENCODER = "in/words-table --encoder in/encoder -o out"
@@ -634,6 +635,13 @@ ROWS = {
         "--target-encoder": (BITEXT_ENCODER, BITEXT_ENCODER + " --target-encoder in/encoder2"),
         "--detokenise": (BITEXT_ENCODER + " --scores s", BITEXT_ENCODER + " --scores s --detokenise zh"),
         "--prefix": (BITEXT_ENCODER + " --scores s", BITEXT_ENCODER + " --scores s --prefix 'house red '"),
+        "--lm": (BITEXT_MODELS, BITEXT_MODELS.replace("--lm in/target.arpa", "--lm in/source.arpa")),
+        "--general-lm": (BITEXT_MODELS, BITEXT_MODELS + " --general-lm in/source.arpa"),
+        "--source-lm": (BITEXT_MODELS, BITEXT_MODELS + " --source-lm in/source.arpa"),
+        "--general-source-lm": (
+            BITEXT_MODELS + " --source-lm in/source.arpa",
+            BITEXT_MODELS + " --source-lm in/source.arpa --general-source-lm in/target.arpa",
+        ),
         "--threshold": "--threshold 0.999",
         "--drop-copies": (
             "in/plain.en in/copied.en -m in/classifier --force -o out.s out.t --threshold 0",
@@ -846,7 +854,16 @@ def write_lists(folder):
     lists = folder / "lists"
     lists.mkdir()
     make_lists(lists)
-    for name in ("forward", "backward", "untrained", "test.src", "test.ref", "test.nbest"):
+    for name in (
+        "forward",
+        "backward",
+        "untrained",
+        "test.src",
+        "test.ref",
+        "test.nbest",
+        "target.arpa",
+        "source.arpa",
+    ):
         (lists / name).rename(folder / name)
     for old, new in (("dev.src", "dev.nbest.src"), ("dev.ref", "dev.nbest.ref"), ("dev.nbest", "dev.nbest")):
         (lists / old).rename(folder / new)

@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import math
 import os
 from dataclasses import replace
 
+import kenlm
 import numpy as np
 import pytest
 
@@ -229,7 +231,7 @@ def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
         (["S", "T", "--threshold", "better"], 2, "better"),
         (["-", "-"], 2, "only one side can be standard input"),
         (["S", "T", "--explain"], 2, "--explain adds a column to --scores"),
-        (["S", "T", "--encoder", "E"], 2, "name a classifier with --model, or"),
+        (["S", "T", "--encoder", "E"], 2, "name a classifier with --model, a"),
         (["S", "T", "--prefix", "query: "], 2, "--prefix is for a sentence encoder"),
         (["S", "S"], 1, "is the file of the source, too"),
         (["S", "SHORT"], 1, "ends after 3 lines"),
@@ -377,7 +379,7 @@ def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
     piped = run_inside("filter-bitext", "-", target, "--cross-train", *kept, stdin=source.read_bytes())
     assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
     both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)
-    assert (both.code, "or train two with --cross-train" in both.message) == (2, True)
+    assert (both.code, "or train two classifiers with --cross-train" in both.message) == (2, True)
 
 
 def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept, tmp_path):
@@ -408,3 +410,82 @@ def test_pipes_are_refused_before_any_work(classifier_folder, kept, tmp_path):
     few = bitext(tmp_path / "few", dirty_lines(60))
     assert run_inside("filter-bitext", *few, "--cross-train", *kept).code == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["few", "pipe", "s", "t"]
+
+
+@pytest.fixture(scope="module")
+def fluent(tmp_path_factory):
+    """Words in the order of their numbers; every second target is shuffled.  Models of the ordered and of all text."""
+    folder, rng = tmp_path_factory.mktemp("fluent"), np.random.default_rng(4)
+
+    def text(name, count, shuffled):
+        lines = []
+        for number in range(count):
+            words = np.sort(rng.choice(30, rng.integers(4, 9), replace=False))
+            if shuffled and number % 2:
+                rng.shuffle(words)
+            lines.append(" ".join(f"w{word}" for word in words) + "\n")
+        return write(folder / name, "".join(lines).encode())
+
+    text("good", 600, False)
+    text("general", 600, True)
+    text("t", 400, True)
+    text("s", 400, False)
+    for name in ("good", "general"):
+        assert run_inside("lm", folder / name, "-o", folder / f"{name}.arpa", "--order", 3, "-q").code == 0
+    return folder
+
+
+def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
+    models = fluent / "good.arpa", fluent / "general.arpa"
+    language_models = ("--lm", models[0], "--general-lm", models[1])
+    options = (*language_models, "--keep", "50%", "--scores", tmp_path / "scores")
+    done = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
+    assert done.code == 0, done.err
+    assert "expected precision" not in done.err
+    found = rows(tmp_path / "scores")
+    good, general = (kenlm.Model(str(path)) for path in models)
+    for score, state, _, _, target in found:
+        words = len(target.split()) + 1
+        entropies = [-model.score(target.decode()) * math.log(10) / words for model in (general, good)]
+        assert float(score) == pytest.approx(entropies[0] - entropies[1], abs=2e-5)
+        assert state in (b"kept", b"rejected")
+    right = [(number % 2 == 0) == (row[1] == b"kept") for number, row in enumerate(found)]
+    assert np.mean(right) > 0.9
+    # A threshold in nats, on one thread, gives what the share gave; the other side adds its own difference.
+    least = min(float(row[0]) for row in found if row[1] == b"kept") - 1e-5
+    again = run_inside(
+        "filter-bitext", fluent / "s", fluent / "t", *language_models, "--threshold", least, "-o", tmp_path / "a",
+        tmp_path / "b", "--threads", 1,
+    )  # fmt: skip
+    assert again.code == 0, again.err
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "kt").read_bytes()
+    scores = {}
+    for name, more in (
+        ("target", ("--lm", models[0])),
+        ("source", ("--source-lm", models[0])),
+        ("source difference", ("--source-lm", models[0], "--general-source-lm", models[1])),
+        ("both", (*language_models, "--source-lm", models[0], "--general-source-lm", models[1])),
+    ):
+        outputs = ("--threshold", -99, "--scores", tmp_path / name, "-o", tmp_path / "a", tmp_path / "b")
+        assert run_inside("filter-bitext", fluent / "s", fluent / "t", *more, *outputs).code == 0
+        scores[name] = np.array([float(row[0]) for row in rows(tmp_path / name)])
+    difference = np.array([float(row[0]) for row in found])
+    assert scores["both"] == pytest.approx(scores["source difference"] + difference, abs=3e-6)
+    for name, place in (("source", 3), ("target", 4)):
+        lines = [row[place].decode() for row in found]
+        expected = [good.score(line) * math.log(10) / (len(line.split()) + 1) for line in lines]
+        assert scores[name] == pytest.approx(expected, abs=2e-5)
+
+
+def test_language_models_go_with_a_share_or_a_threshold(fluent, kept):
+    good, general = fluent / "good.arpa", fluent / "general.arpa"
+    for options, code, message in (
+        (("--lm", good), 2, "--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold"),
+        (("--lm", good, "--cross-train"), 2, "name a classifier with --model, a sentence encoder"),
+        (("--general-lm", general, "--cross-train"), 2, "--general-lm is compared with a model of good text"),
+        (("--lm", good, "--general-source-lm", general, "--keep", 1), 2, "of good text: name it with --source-lm"),
+        (("--lm", good, "--keep", "1%", "--explain", "--scores", "x"), 2, "--explain asks a classifier"),
+        (("--lm", fluent / "t", "--keep", 0.5), 1, "t: kenlm cannot read it as a language model: first non-empty line"),
+    ):
+        done = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
+        assert (done.code, message in done.err) == (code, True), done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,9 +45,15 @@ judge_options = sections(
     click.option("--cross-train", is_flag=True,
                  help="Train two classifiers, each on one half, to score the other half."),
     sentence_encoder_options,
+    click.option("--lm", "target_model", metavar="FILE", help="Language model of good text of the target."),
+    click.option("--general-lm", "general_target_model", metavar="FILE",
+                 help="Language model of general text, to compare --lm with."),
+    click.option("--source-lm", "source_model", metavar="FILE", help="Language model of good text of the source."),
+    click.option("--general-source-lm", "general_source_model", metavar="FILE",
+                 help="Language model of general text, to compare --source-lm with."),
     "Selection",
-    click.option("--threshold", type=_Threshold(-1, 1), metavar="P|best",
-                 help="Minimum probability (or cosine) of a pair.  [default: best]"),
+    click.option("--threshold", type=_Threshold(-100, 100), metavar="P|best",
+                 help="Minimum probability, cosine or fluency.  [default: best]"),
     click.option("--keep", "share", type=Share(min_open=True), metavar="SHARE",
                  help="Keep this share of the pairs, the most probable ones."),
 )  # fmt: skip
@@ -81,12 +88,18 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
         ModelError: there is no such model or encoder, or it is refused.
     """
     model, encoder, threshold = values["model_folder"], values["encoder"], values["threshold"]
+    language_models = values["source_model"], values["target_model"]
     if threshold is not None and values["share"] is not None:
         raise click.UsageError("give --threshold or --keep, not both")
-    if (model is not None) + (encoder is not None) + values["cross_train"] != 1:
+    if (model is not None) + (encoder is not None) + values["cross_train"] + any(language_models) != 1:
         raise click.UsageError(
-            "name a classifier with --model, or a sentence encoder with --encoder, or train two with --cross-train"
+            "name a classifier with --model, a sentence encoder with --encoder, or language models with --lm and "
+            "--source-lm, or train two classifiers with --cross-train"
         )
+    if any(language_models):
+        return _by_language_models(values, explain)
+    if general := [flag for name, flag in _GENERAL.items() if values[name]]:
+        raise click.UsageError(f"{general[0]} is compared with a model of good text: name one with --lm or --source-lm")
     if values["cross_train"]:
         return _by_cross_training(threshold, explain)
     if encoder is not None and values["share"] is not None:
@@ -99,11 +112,15 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
     return _by_classifier(model, threshold, explain)
 
 
+def _check_range(threshold: float | str | None, least: float, expected: str) -> None:
+    if isinstance(threshold, float) and not least <= threshold <= 1:
+        raise click.UsageError(f"--threshold is {threshold:g}, expected {expected}")
+
+
 def _by_classifier(folder: str, threshold: float | str | None, explain: bool) -> ChosenJudge:
     from phrasetool.pair_classifier.model import PairClassifierModel
 
-    if isinstance(threshold, float) and threshold < 0:
-        raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
+    _check_range(threshold, 0, "a probability from 0 to 1")
     model = PairClassifierModel.load(folder)
     if not isinstance(threshold, float):
         # A model may be older than its thresholds' names.
@@ -120,8 +137,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
 def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJudge:
     if explain:
         raise click.UsageError("--explain asks one classifier; name it with --model")
-    if isinstance(threshold, float) and threshold < 0:
-        raise click.UsageError(f"--threshold is {threshold:g}, expected a probability from 0 to 1")
+    _check_range(threshold, 0, "a probability from 0 to 1")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.jobs.cross_training import filter_by_cross_training
@@ -139,6 +155,7 @@ def _by_encoder(
 
     if not isinstance(threshold, float):
         raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")
+    _check_range(threshold, -1, "a cosine from -1 to 1")
     if explain:
         raise click.UsageError("--explain asks a classifier; name one with --model")
     try:
@@ -158,11 +175,48 @@ def _by_encoder(
     return ChosenJudge(threshold, True, False, filter_pairs)
 
 
+_GOOD = {"source": "--source-lm", "target": "--lm"}
+_GENERAL = {"general_target_model": "--general-lm", "general_source_model": "--general-source-lm"}
+
+
+def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
+    from moses_compat.files.finished_work import fingerprint
+    from phrasetool.pair_classifier.bitext_scores import FluencyScorer
+    from phrasetool.smt.language_model.kenlm_model import KenlmModel
+
+    threshold = values["threshold"]
+    if not isinstance(threshold, float) and values["share"] is None:
+        raise click.UsageError("--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold")
+    if explain:
+        raise click.UsageError("--explain asks a classifier; name one with --model")
+    models: dict[str, KenlmModel | None] = {"source": None, "target": None}
+    general = dict(models)
+    names = []
+    for side in models:
+        path, other = values[f"{side}_model"], values[f"general_{side}_model"]
+        if other and not path:
+            flag = _GENERAL[f"general_{side}_model"]
+            raise click.UsageError(f"{flag} is compared with a model of good text: name it with {_GOOD[side]}")
+        models[side], general[side] = (KenlmModel.load(file) if file else None for file in (path, other))
+        names.append([fingerprint(file) if file else "" for file in (path, other)])
+    judge = FluencyScorer(
+        (models["source"], models["target"]), (general["source"], general["target"]), f"cross-entropies:{names}"
+    )
+
+    def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
+        from moses_compat.jobs.filter_bitext import filter_bitext
+
+        return filter_bitext(request, lambda sample, report: judge, watch)
+
+    return ChosenJudge(threshold if isinstance(threshold, float) else -math.inf, False, False, filter_pairs)
+
+
 _EXAMPLE = """\b
 Example:
   phrasetool filter-bitext crawled.de crawled.en -m classifier -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --cross-train --keep 60% -o kept.de kept.en
   phrasetool filter-bitext crawled.de crawled.en --encoder LaBSE --threshold 0.7 -o kept.de kept.en
+  phrasetool filter-bitext crawled.de crawled.en --lm news.arpa --general-lm crawled.arpa --keep 60% -o kept.de kept.en
   phrasetool train classifier demo-output/corpus.zh demo-output/corpus.en -o demo-output/classifier
   phrasetool filter-bitext demo-output/corpus.zh demo-output/corpus.en -m demo-output/classifier -o zh en
 """
@@ -199,6 +253,9 @@ def command(
 
     SOURCE and TARGET are the two sides of a bitext, a sentence a line.  A classifier (`train classifier`) gives each
     pair a probability; pairs below the threshold, with an empty side, or with a side of unknown words only are removed.
+    Language models (--lm) find fluent sentences instead.  A score is then the log probability per word, </s> included;
+    with --general-lm, how much larger it is than that of general text.
+
     If no pair is left, nothing is written, unless --force is given.
 
     Notes in --scores and --rejected give the reason: `empty`, `unknown`, `probability`, `copy` or `long` (cut).
@@ -212,6 +269,7 @@ def command(
         raise click.UsageError("only one side can be standard input")
     if explain and scores is None:
         raise click.UsageError("--explain adds a column to --scores; name a file for it")
+    inputs += [given[name] for name in ("source_model", "target_model", *_GENERAL) if given[name]]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)

@@ -110,6 +110,11 @@ class KenlmModel:
             tick(1)
         return SentenceScores(totals * _LN_10, unknown)
 
+    def cross_entropies(self, sentences: Phrases, words: Sequence[bytes]) -> DoubleArray:
+        """Return the negative log probability of each sentence per word, `</s>` included, in nats; shape (N,)."""
+        entropies: DoubleArray = -self.score(sentences, words).log_probabilities / (sentences.lengths + 1)
+        return entropies
+
     def _text(self, word: bytes) -> str:
         try:
             return word.decode()
