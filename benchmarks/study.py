@@ -67,8 +67,8 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the two differ at p < 0.05."""
-        return self.p < 0.05
+        """Whether the two differ at p < 0.05, and the 95 % interval excludes 0; a skewed distribution may disagree."""
+        return self.p < 0.05 and not self.low <= 0 <= self.high
 
 
 class SentenceStatistics:

@@ -8,8 +8,8 @@ from functools import cache
 from dirty_bitexts import LOSSES, RESULTS, WITH, WITHOUT
 from study import DEFAULT_LOSS, DEV, SIZES, Comparison, SentenceStatistics
 
-from page_tables.kept_results import mark, markdown
-from page_tables.pruning import change, escaped, percent
+from page_tables.kept_results import markdown
+from page_tables.pruning import change, escaped, percent, stars
 
 _BITEXTS = ("dirty", "filtered", "filtered loosely", "clean half", "clean")
 _PRUNED = ("dirty", "filtered")
@@ -73,7 +73,7 @@ def pruned() -> str:
                 systems = [study.method(kind, method, size) for size in SIZES]
                 if all(systems):
                     full = study.rows(kind)
-                    cells = [f"{study.bleu(one):.2f}{mark(study.compare(one, full).p)}" for one in systems]
+                    cells = [f"{study.bleu(one):.2f}{stars(study.compare(one, full))}" for one in systems]
                     rows.append([f"{study.facts['name']}, {kind}", escaped(method), *cells])
     return markdown("bitext | method | " + " | ".join(map(percent, SIZES)), rows, right=2)
 

@@ -44,15 +44,17 @@ def find(path: str) -> Any:
     return value
 
 
-def mark(p: float) -> str:
-    """One star below 0.05, two below 0.01."""
+def mark(p: float, low: float, high: float) -> str:
+    """One star below 0.05, two below 0.01; none where the 95 % interval contains 0."""
+    if low <= 0 <= high:
+        return ""
     return "\\*\\*" if p < 0.01 else "\\*" if p < 0.05 else ""
 
 
 def difference(found: Mapping[str, Any]) -> str:
     """What `neural_columns.compared` found: the difference, its interval, stars."""
     low, high = found["interval"]
-    return f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'])}"
+    return f"{found['difference']:+.2f} ({low:+.2f} to {high:+.2f}){mark(found['p'], low, high)}"
 
 
 def markdown(head: str, rows: list[list[str]], right: int = 1) -> str:

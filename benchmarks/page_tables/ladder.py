@@ -12,7 +12,8 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     """A gain with its interval, marked where it is significant."""
     if row.get(name) is None:
         return ""
-    return f"{row[name]:+.2f} ({row[f'{name}_low']:+.2f} to {row[f'{name}_high']:+.2f}){mark(row[f'{name}_p'])}"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f"{row[name]:+.2f} ({low:+.2f} to {high:+.2f}){mark(row[f'{name}_p'], low, high)}"
 
 
 def ladder() -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from pivoting import LEGS, OTHER_COUNTS, PRUNING, SMALLEST, WITH, WITHOUT
 from study import DEFAULT_LOSS, DEV, SIZES, Comparison, SentenceStatistics
 
-from page_tables.kept_results import difference, find, mark, markdown
-from page_tables.pruning import BRAE, NUMBERS, change, percent
+from page_tables.kept_results import difference, find, markdown
+from page_tables.pruning import BRAE, NUMBERS, change, percent, stars
 
 _NAMES = {"de-cs": "German-Czech", "cs-de": "Czech-German", "zh-es": "Chinese-Spanish"}
 # Similarities or counts of a method.
@@ -100,7 +100,7 @@ def _pruned(weights: str, sizes: Sequence[float]) -> str:
         rows.append([study.facts["name"], "the whole table", f"{study.bleu(full):.2f}", *[""] * len(sizes)])
         for method, by in (*_WITHOUT, ("count", OTHER_COUNTS), *_WITH):
             systems = [study.rows(weights, method, size, by) for size in sizes]
-            cells = [f"{study.bleu(one):.2f}{mark(study.compare(one, full).p)}" if one else "" for one in systems]
+            cells = [f"{study.bleu(one):.2f}{stars(study.compare(one, full))}" if one else "" for one in systems]
             rows.append([study.facts["name"], _called(method, by), "", *cells])
     return markdown(f"pair | method | all | {' | '.join(map(percent, sizes))}", rows, right=2)
 

@@ -40,9 +40,14 @@ def escaped(method: str) -> str:
     return method.replace("*", "\\*")
 
 
+def stars(compared: Comparison) -> str:
+    """See `mark`."""
+    return mark(compared.p, compared.low, compared.high)
+
+
 def change(found: Comparison) -> str:
     """A difference with its interval and whether it is significant."""
-    return f"{found.difference:+.2f}{mark(found.p)} ({found.low:+.2f} to {found.high:+.2f})"
+    return f"{found.difference:+.2f}{stars(found)} ({found.low:+.2f} to {found.high:+.2f})"
 
 
 def complete() -> list[Study]:
@@ -61,7 +66,7 @@ def summary() -> str:
         found = [pair.compare(rows, pair.full) for rows in systems]
         cells.append([
             title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}",
-            *(f"{one.difference:+.2f}{mark(one.p)}" for one in found),
+            *(f"{one.difference:+.2f}{stars(one)}" for one in found),
         ])  # fmt: skip
     head = "language pair | entries | BLEU | threshold 0.7 | 10 % kept | 10 %, by count | 10 %, by significance"
     return markdown(head, cells)
@@ -83,7 +88,7 @@ def by_method() -> str:
     for pair in complete():
         row = [title(pair), f"{pair.bleu(pair.full):.2f}"]
         for rows in [pair.method(method, 0.1) for method in shown] + [pair.rows("random", wanted=0.1)]:
-            row.append(f"{pair.bleu(rows):.2f}{mark(pair.compare(rows, pair.full).p)}")
+            row.append(f"{pair.bleu(rows):.2f}{stars(pair.compare(rows, pair.full))}")
         cells.append(row)
     head = "comp.+sem.+usage | comp.+sem. | semantic | comp.+usage | composition | count | significance | random"
     return markdown(f"language pair | full | {head}", cells)
