@@ -122,7 +122,7 @@ def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, An
     figures: dict[str, Any] = {"dev": weights.origin["development_bleu"]}
     for part in corpus.tests:
         lines, truth = featured[part]
-        found = lines.found
+        found = lines.n_best
         chosen = {
             "before": first_lines(found.sentences),
             "after": chosen_lines(lines, weights.weights),

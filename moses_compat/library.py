@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moses_compat.corpora.training_pairs import UNCOUNTED, read_training_pairs
 from moses_compat.files.streams import Input, Output
-from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_beside
+from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, ini_of_table
 from moses_compat.jobs.annotate import annotate as annotate_files
 from moses_compat.jobs.prune import prune as prune_files
 from moses_compat.jobs.prune_request import PruneRequest
@@ -34,39 +34,40 @@ if TYPE_CHECKING:
     from phrasetool.training.data import PhrasePairs
 
 StrPath = str | os.PathLike[str]
-# Fields of `PruneRequest` that `prune` calls by other names, or that are for sizes alone.
+# Fields of `PruneRequest` for which `prune` has other names, or that are only for pruning to several sizes.
 _OTHERWISE = {"ini", "corpora", "model_folder", "sweep", "sorted_table", "scan"}
 # Options of `prune` that are fields of `TableScan`.
 _SCAN_OPTIONS = ("threads", "block_bytes", "on_error", "allow_empty", "force", "max_line", "runner")
-# Columns of a table in Parquet that are for writing it back to the byte.
+# Columns of a table in Parquet that are needed only to write a byte-identical text table.
 _FOR_WRITING = ("extra", "scores_text", "counts_text", "tail", "raw")
-# A source phrase and a target phrase, and perhaps how often they were used.
+# A source phrase and a target phrase, and optionally their count.
 Pair = tuple[str, str] | tuple[str, str, float]
 
 
 def _text_path(path: StrPath | None) -> str | None:
-    """A path as text, if there is one."""
+    """Return a path as text, or None."""
     return None if path is None else os.fspath(path)
 
 
 def _text_paths(pair: tuple[StrPath, StrPath] | None) -> tuple[str, str] | None:
-    """Two of them."""
+    """Return two paths as text, or None."""
     return None if pair is None else (os.fspath(pair[0]), os.fspath(pair[1]))
 
 
 def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
-    """A phrase table as one frame.
+    """Read a phrase table into one data frame.
 
     Args:
         path: a Moses phrase table in text form, gzip or not.
         threads: worker threads.
 
     Returns:
-        A row a line: `source`, `target`; `score_1` and so on, float32; `alignment`, `sparse`, `properties`, text;
-        `count_target`, `count_source`, `count_joint`, float64.  Missing where a line ends before, or is no entry.
+        One row per line: `source`, `target`; `score_1` and so on, float32; `alignment`, `sparse`, `properties`, text;
+        `count_target`, `count_source`, `count_joint`, float64.  Fields that a line lacks are missing values, as are all
+        fields of a faulty line.
 
     Raises:
-        DataError: the file is damaged or no table in text form.
+        DataError: the file is damaged or is not a phrase table in text form.
 
     Examples:
         >>> table = read_table(demo_table)
@@ -79,18 +80,18 @@ def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
 
 
 def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int = 1) -> Iterator[pd.DataFrame]:
-    """A phrase table as frames of whole source groups, in order, for tables that do not fit into memory.
+    """Read a phrase table as data frames of whole source groups, in order, for tables that do not fit into memory.
 
     Args:
         path, threads: see `read_table`.
-        block_bytes: about how much text makes a frame.
+        block_bytes: approximate size of the text of a frame.
 
     Yields:
         Frames as `read_table` returns; their index is the number of the line, from 0.  One empty frame for a table
         without lines.
 
     Raises:
-        DataError: the file is damaged or no table in text form.
+        DataError: the file is damaged or is not a phrase table in text form.
 
     Examples:
         >>> sum(len(block) for block in table_blocks(demo_table)) == len(read_table(demo_table))
@@ -113,15 +114,15 @@ def table_blocks(path: StrPath, *, block_bytes: int = BLOCK_BYTES, threads: int 
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `prune` did.
+    """Result of `prune`.
 
     Attributes:
-        statistics: counts.
-        signature: one line that says how it was done.
-        entries: a row a line of the table, in its order: `keep`, `fails` (by what it deserves, it goes) and
-            `protected` (it stays all the same), bool; where it was found out, what each criterion says of the entry,
-            and the similarities.
-        reordering: what happened to the reordering table, if there was one.
+        statistics: numbers of kept and removed entries.
+        signature: one line that describes the settings.
+        entries: one row per line of the table, in order: `keep`, `fails` (the criteria reject the entry) and
+            `protected` (it is kept anyway), bool; and where computed, the result of each criterion, and the
+            similarities.
+        reordering: counts of the reordering table, if one was given.
     """
 
     statistics: PruneStatistics
@@ -147,53 +148,53 @@ def prune(
     watch: Watch = SILENT,
     **options: Any,
 ) -> Pruned:
-    """Write a phrase table without the entries that are no translations, or that can be missed.
+    """Write a phrase table without its bad or redundant entries.
 
-    The same as `phrasetool prune`, whose options these are; see its manual for what they mean.
+    Does the same as `phrasetool prune`; its manual describes the options.
 
     Args:
-        table: a Moses phrase table in text form, gzip or not.
-        output: where to write; gzip if its name ends so.
-        threshold, target_size, max_bleu_loss: what goes; one of them, unless the method has thresholds of its own.
+        table: a Moses phrase table in text form, compressed or not.
+        output: the pruned table; its ending selects the compression.
+        threshold, target_size, max_bleu_loss: pruning criterion; exactly one, unless the method has its own thresholds.
         model: folder of a model, for similarities.
-        moses_ini: the model of the table: its weights, for criteria that need them.
+        moses_ini: moses.ini of the table, for criteria that need its weights.
         corpus: the two sides of the bitext that the table was made from.
-        forced_pairs: what leave-one-out forced decoding wrote.
-        reordering_table, reordering_out: a table to keep in step, and where to write it.
+        forced_pairs: output of leave-one-out forced decoding.
+        reordering_table, reordering_out: a reordering table to prune in step, and its output file.
         dev: the two sides of a development set, for `max_bleu_loss`.
-        watch: follows the work; nobody by default.
+        watch: progress listener; silent by default.
         options: any other field of `PruneRequest` or `TableScan`: `method`, `combine`, `keep_top`, `protect`,
             `threads`, `force`, ...
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
-            not fit the table.
-        PhraseToolError: a file cannot be written, or the wanted size cannot be had.
-        UnusableRequest: a ValueError; options do not go together, or the method lacks one.
-        TypeError: there is no such option.
+        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, the model does
+            not match the table.
+        PhraseToolError: a file cannot be written, or the target size cannot be reached.
+        UnusableRequest: a ValueError; options conflict, or the method needs another one.
+        TypeError: an option is unknown.
 
     Examples:
-        >>> done = prune(demo_table, "small.gz", model=demo_model, threshold=0.3, protect="words")
-        >>> done.statistics.kept == int(done.entries.keep.sum()) == len(read_table("small.gz"))
+        >>> result = prune(demo_table, "small.gz", model=demo_model, threshold=0.3, protect="words")
+        >>> result.statistics.kept == int(result.entries.keep.sum()) == len(read_table("small.gz"))
         True
     """
     import pandas as pd
 
     if wrong := sorted(set(options) & _OTHERWISE):
         raise TypeError(f"prune() has no option {wrong[0]!r}")
-    given: dict[str, Any] = {
+    request_fields: dict[str, Any] = {
         "ini": _text_path(moses_ini), "forced_pairs": _text_path(forced_pairs),
         "corpora": _text_paths(corpus), "dev": _text_paths(dev),
         "reordering_table": _text_path(reordering_table), "reordering_out": _text_path(reordering_out),
     }  # fmt: skip
     if model is not None:
-        given["model_folder"] = _text_path(model)
+        request_fields["model_folder"] = _text_path(model)
     if threshold is not None:
-        given["threshold"] = Threshold(str(threshold))
+        request_fields["threshold"] = Threshold(str(threshold))
     scan = TableScan(**{name: options.pop(name) for name in _SCAN_OPTIONS if name in options})
     request = PruneRequest(
         os.fspath(table), output=os.fspath(output), target_size=target_size, max_bleu_loss=max_bleu_loss, scan=scan,
-        **given, **options,
+        **request_fields, **options,
     )  # fmt: skip
     decisions = Decisions()
     result = prune_files(request, watch, [decisions])
@@ -219,33 +220,32 @@ def annotate(
     force: bool = False,
     watch: Watch = SILENT,
 ) -> AnnotateCounts:
-    """Write a phrase table with more score columns; see `phrasetool annotate`.
+    """Write a phrase table with additional score columns; see `phrasetool annotate`.
 
     Args:
-        table: a Moses phrase table in text form, gzip or not.
-        output: where to write; gzip if its name ends so.
-        models: folders of models: two columns of similarities each, one of a translator.
-        forced_pairs: what leave-one-out forced decoding wrote: two columns of probabilities.
-        smoothing: `kneser-ney` or `good-turing`: two columns of smoothed probabilities.
-        scale: how a similarity s is written: `exp`, exp(s - 1); `probability`, (1 + s) / 2; `raw`; or
+        table: a Moses phrase table in text form, compressed or not.
+        output: the annotated table; its ending selects the compression.
+        models: folders of models; each adds two columns of similarities, a translator one column.
+        forced_pairs: output of leave-one-out forced decoding; adds two columns of probabilities.
+        smoothing: `kneser-ney` or `good-turing`; adds two columns of smoothed probabilities.
+        scale: conversion of a similarity s to a score: `exp`, exp(s - 1); `probability`, (1 + s) / 2; `raw`; or
             `softmax`, exp(s) / sum of exp(s') over all entries of the source.
         reading: how a translator scores an entry, `normalised` or `density`.
-        moses_ini, moses_ini_out: the moses.ini of the table, and where to write the one of the annotated table.
+        moses_ini, moses_ini_out: the moses.ini of the table, and the output file for that of the annotated table.
         weight: of each new column, in that ini.
-        encoder: a sentence encoder from elsewhere: two columns behind those of the models.
+        encoder: an external sentence encoder; adds two columns behind those of the models.
         threads: worker threads.
-        on_error: `fail`, `skip` or `keep`, for lines that are no entries.
+        on_error: `fail`, `skip` or `keep`, for faulty lines.
         allow_empty: whether the table may be empty.
-        force: go on, with a warning to `watch`, where a check says that the table makes no sense, that a model does not
-            fit it, or annotated it before.
-        watch: follows the work; nobody by default.
+        force: only warn if a check of the table fails, or if a model does not match the table or annotated it before.
+        watch: progress listener; silent by default.
 
     Returns:
-        Counts: entries, those without an opinion, those that forced decoding used; and how the models fit.
+        Counts: all entries, entries without a score, entries used in forced decoding; and how well the models match.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
-            fit the table or annotated it before.
+        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, a model does
+            not match the table or annotated it before.
         ValueError: there is nothing to append, or only one of the two inis was given.
 
     Examples:
@@ -255,10 +255,10 @@ def annotate(
         'score_8'
     """
     if (moses_ini is None) != (moses_ini_out is None):
-        raise ValueError("an ini to read and one to write need each other")
+        raise ValueError("moses_ini and moses_ini_out must be given together")
     edit = None
     if moses_ini is not None and moses_ini_out is not None:
-        there = ini_beside(os.fspath(table), os.fspath(moses_ini))
+        there = ini_of_table(os.fspath(table), os.fspath(moses_ini))
         edit = IniEdit.of(there, os.fspath(table), os.fspath(output), os.fspath(moses_ini_out), weight)
     request = AnnotateRequest(
         os.fspath(table), os.fspath(output), [os.fspath(model) for model in models],
@@ -286,28 +286,28 @@ def train(
     """Train a model of phrase pairs and save it, as `phrasetool train` does.
 
     Args:
-        pairs: a file of `source ||| target[ ||| count]`, or any phrase table; or the pairs themselves, words between
-            spaces.
-        folder: where to save the model.
-        loss, encoder: what is minimised, and what makes vectors of phrases; see the manual.
-        max_length: pairs with a longer side, in words, are left out.
-        min_count: so are pairs that were used less often.
+        pairs: a file of `source ||| target[ ||| count]`, or any phrase table; or the pairs themselves, with words
+            separated by spaces.
+        folder: the folder for the model.
+        loss, encoder: loss function and phrase encoder; see the manual.
+        max_length: skip pairs with a side of more words.
+        min_count: skip pairs with a lower count.
         device: `cpu`, `cuda` or `auto`.
-        resume: go on with an interrupted run in `folder`.
+        resume: continue an interrupted run in `folder`.
         overwrite: replace a finished model, or an unfinished training, in `folder`.
-        force: go on, with a warning to who watches, although a check says that the pairs make no sense.
-        watch: follows the work; nobody by default.
+        force: only warn if a check of the pairs fails.
+        watch: progress listener; silent by default.
         settings: any other setting of training: `dimension`, `iterations`, `seed`, ...; see `TrainingSettings`.
 
     Returns:
-        The model, which is saved.
+        The trained model, which is also saved.
 
     Raises:
         DataError: the file is damaged, or no pair is left.
-        ModelError: there is a finished model or an unfinished training in `folder`, or no checkpoint to resume from, or
-            one of other settings.
-        ValueError: a setting is out of range; or a pair is none, or has a line feed or `|||` in it.
-        DeviceError: there is no such device.
+        ModelError: `folder` has a finished model or an unfinished training, or no checkpoint to resume from, or one
+            with other settings.
+        ValueError: a setting is out of range; or a pair is malformed, or has a line feed or `|||`.
+        DeviceError: the device does not exist.
         PhraseToolError: the folder cannot be written; training diverged; or the pairs are very few, or most have two
             equal sides.
 
@@ -362,14 +362,14 @@ def _read(pairs: StrPath | Iterable[Pair], max_length: int, min_count: float, wa
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for pair in pairs:
                 if len(pair) not in (2, 3):
-                    raise ValueError(f"a pair is a source, a target and perhaps a count, not {pair}")
+                    raise ValueError(f"expected a source, a target and optionally a count, found {pair}")
                 if any("|||" in phrase or "\n" in phrase for phrase in pair[:2]):
                     raise ValueError(f"a phrase with a line feed or ||| in it: {pair[:2]}")
                 file.write(" ||| ".join(map(str, pair)) + "\n")
         try:
             return _read(path, max_length, min_count, watch)
         except DataError as error:
-            # The file is no business of who gave pairs.
+            # The temporary file is an internal detail; the caller passed pairs.
             raise DataError("the pairs", str(error).removeprefix(f"{path}: ")) from error
 
 
@@ -396,20 +396,20 @@ def decode(
     """Translate sentences with a phrase-based model, as `phrasetool decode` does.
 
     Args:
-        sentences: tokenised, words between spaces.
+        sentences: tokenised, with words separated by spaces.
         moses_ini: the model.
-        table: this phrase table instead of the one that the ini names.
-        search: other options of the search than the ini's; fields of `SearchOptions` such as `algorithm="cube"`.
+        table: phrase table to use instead of the one that the ini names.
+        search: search options that override the ini's; fields of `SearchOptions` such as `algorithm="cube"`.
         threads: worker threads.
-        force: go on, with a warning, although the text or the language model seems to be of another language.
-        watch: follows the work; nobody by default.
+        force: only warn if the text or the language model seems to be in another language.
+        watch: progress listener; silent by default.
 
     Returns:
         The best translation of each sentence.
 
     Raises:
-        DataError: the ini or a file that it names cannot be read, or asks for what this decoder does not have.
-        PhraseToolError: less than 30 % of the tokens are in the table, or the language model knows few of its words.
+        DataError: the ini or a file that it names cannot be read, or uses an unsupported feature.
+        PhraseToolError: less than 30 % of the tokens are in the table, or few of its words in the language model.
         ValueError: a sentence has a line feed in it.
 
     Examples:
@@ -444,9 +444,9 @@ class Tuned:
     """Result of `tune`.
 
     Attributes:
-        bleu: of the development set, in the last step that was better than all before, in percent.
+        bleu: highest BLEU on the development set, in percent.
         weights: feature -> numbers, as in the ini.
-        steps: BLEU of every run of the decoder.
+        steps: BLEU of each run of the decoder.
     """
 
     bleu: float
@@ -471,16 +471,16 @@ def tune(
 
     Args:
         moses_ini: the model.
-        source: the development set, a tokenised sentence a line.
+        source: the development set, one tokenised sentence per line.
         references: files of its translations.
-        output: the ini with the weights that were found.
+        output: file for the ini with the tuned weights.
         table, search, threads, watch: see `decode`.
-        force: go on, with a warning, although the development set seems to have nothing to do with the model.
+        force: only warn if the development set does not seem to match the model.
         options: fields of `TuningOptions`: `algorithm`, `iterations`, `seed`, ...
 
     Raises:
         DataError: a file cannot be read, or the texts are of different lengths.
-        PhraseToolError: the ini cannot be written; or the development set makes no sense, see `DevelopmentCheck`.
+        PhraseToolError: the ini cannot be written; or a check of the development set fails, see `DevelopmentCheck`.
 
     Examples:
         >>> tuned = tune(demo_ini, "dev.zh", ["dev.en"], "tuned.ini", iterations=2)

@@ -327,9 +327,9 @@ def ini_edit(
         if path == "-":
             raise click.UsageError(f"with --moses-ini, {option} must be a file")
 
-    from moses_compat.jobs.annotate import IniEdit, ini_beside
+    from moses_compat.jobs.annotate import IniEdit, ini_of_table
 
-    there = ini_beside(table, ini)
+    there = ini_of_table(table, ini)
     check_outputs([table, ini, *there.paths], [output, ini_output, reordering])
     if reordering:
         from moses_compat.ini.editing import with_reordering_table

@@ -1,8 +1,8 @@
-"""What is finished of long work, kept beside its output until that is complete: interrupted work goes on.
+"""Storage of finished results next to the output until that is complete, so that interrupted work can be resumed.
 
-A folder holds `settings.json`, which says what the work depends on, and for each pass files of what was made of some
-items, in order.  A file is there as a whole or not at all, and holds a digest of each item: what was made of another
-one is never taken.
+A folder holds `settings.json`, which records the inputs and settings of the work, and for each pass files with the
+results of some items, in order.  Files are written atomically and hold a digest of each item, so that the result of
+another item is never used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.pipeline import Runner, run
 
 _SETTINGS, _BEGUN, _ENDING = "settings.json", ".begun-", ".done"
-# What was made in so many seconds is kept in one file.
+# Each file holds the results of this many seconds.
 SECONDS = 5.0
 _HEAD_BYTES = 1 << 20
 _DIGEST_BYTES = 16
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 def digest_of_bytes(*parts: Any) -> bytes:
-    """Of bytes, or of arrays."""
+    """Return a digest of bytes or arrays."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)
@@ -47,10 +47,10 @@ def digest_of_bytes(*parts: Any) -> bytes:
 
 
 def fingerprint(path: str) -> str:
-    """The size of a file and a digest of its beginning.
+    """Return the size of a file and a digest of its beginning, as text.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -61,11 +61,11 @@ def fingerprint(path: str) -> str:
 
 
 def settings_of(request: Any, without: Collection[str]) -> dict[str, str]:
-    """What the fields of a dataclass say, by their names; files and models by what they hold.
+    """Return the values of the fields of a dataclass as text, by name; files and models are described by content.
 
     Args:
-        request: what is wanted.
-        without: fields that results do not depend on.
+        request: a dataclass with the settings of the work.
+        without: names of fields that do not affect results.
 
     Raises:
         DataError: a file cannot be read.
@@ -75,7 +75,7 @@ def settings_of(request: Any, without: Collection[str]) -> dict[str, str]:
 
 
 def described(value: Any) -> str:
-    """A value in words, a file or a model by what it holds.
+    """Describe a value in words; a file or a model is described by its content.
 
     Raises:
         DataError: a file cannot be read.
@@ -92,28 +92,28 @@ def described(value: Any) -> str:
 
 
 class FinishedWork:
-    """What is finished of the work of one command; use as a context manager, which removes it when all ends well.
+    """The finished results of one command; a context manager that removes them when the work succeeds.
 
     Args:
-        output: the file that is made of it.
-        source: the file that it is made from.
-        settings: what else it depends on, by the names that messages call it; see `settings_of`.
-        say: is told that work goes on.
+        output: the output file of the command.
+        source: the input file of the command.
+        settings: everything else that affects results, by the names used in messages; see `settings_of`.
+        say: receives a message when work is resumed.
 
     Attributes:
-        folder: where it is.
-        taken: how many items were found finished.
+        folder: the folder of the results.
+        taken: number of items whose results were reused.
 
     Raises:
-        PhraseToolError: there is no place beside the output; or, on entering, the folder cannot be written, or is of
-            another run.
+        PhraseToolError: input or output is not a regular file; or, on entering, the folder cannot be written, or
+            belongs to another run.
     """
 
     def __init__(
         self, output: str, source: str, settings: Mapping[str, str], say: Callable[[str], None] = lambda text: None
     ) -> None:
         if scratch_place(output) is None or not os.path.isfile(source):
-            raise PhraseToolError("what is finished is kept beside the output: expected files to read and to write")
+            raise PhraseToolError("finished results are kept next to the output: expected files to read and to write")
         self.folder = _folder_of(output)
         self._source, self._say = source, say
         self._settings = {**settings, "input": fingerprint(source), "version of phrasetool": __version__}
@@ -127,7 +127,7 @@ class FinishedWork:
             raise PhraseToolError(f"{self.folder}: cannot write: {reason(error)}") from error
         try:
             if not (self.folder / _SETTINGS).exists():
-                # Nobody knows what else was made of.
+                # Without settings, it is unknown from what results were made.
                 for stale in self.folder.glob(f"*{_ENDING}"):
                     stale.unlink()
                 check_space(self.folder, os.path.getsize(self._source))
@@ -141,11 +141,11 @@ class FinishedWork:
         return self
 
     def _locked(self) -> int:
-        """Open the folder when no other run is at work there, which removes it in the end."""
+        """Open and lock the folder; wait for another run, which removes the folder when it ends."""
         while True:
             self.folder.mkdir(exist_ok=True)
             handle = os.open(self.folder, os.O_RDONLY)
-            # Where there are no locks, there is nothing to wait for.
+            # A file system without locks raises OSError; then the run cannot wait for another.
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
@@ -162,13 +162,13 @@ class FinishedWork:
         """Refuse the folder of another run."""
         path = self.folder / _SETTINGS
         try:
-            found = json.loads(path.read_text("utf-8"))
+            recorded = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(path, f"is damaged; {_REMEDY}") from error
         for name, value in self._settings.items():
-            there = found.get(name) if isinstance(found, dict) else None
-            if there != value:
-                raise DataError(self.folder, f"is of another run: {name} was {there}, and is {value}; {_REMEDY}")
+            old = recorded.get(name) if isinstance(recorded, dict) else None
+            if old != value:
+                raise DataError(self.folder, f"belongs to another run: {name} was {old} and is now {value}; {_REMEDY}")
 
     def run(
         self,
@@ -181,28 +181,28 @@ class FinishedWork:
         again: Callable[[Item, Any], Result] = lambda item, kept: kept,
         runner: Runner | None = None,
     ) -> Iterator[Result]:
-        """As `pipeline.run`, but what was finished before is read.
+        """Do the same as `pipeline.run`, but reuse stored results.
 
         Args:
             name: of this pass.
-            digest: tells items apart.
-            items: what there is to do, in order.
-            work: makes the result of an item.
-            threads: to work on.
-            keep: what of a result is kept; something that `packed_values` can pack.
-            again: makes a result of what was kept.
-            runner: has the work done; threads if None.
+            digest: identifies an item.
+            items: the items of work, in order.
+            work: computes the result of an item.
+            threads: number of worker threads.
+            keep: the part of a result to store, which `packed_values` must be able to pack.
+            again: restores a result from its item and the stored part.
+            runner: executes the work; threads if None.
 
         Raises:
-            DataError: an item is another one than it was, or a file is damaged.
-            PhraseToolError: results cannot be kept.
+            DataError: an item has changed, or a file is damaged.
+            PhraseToolError: results cannot be stored.
         """
         rest = iter(items)
         number = 0
-        for wanted, kept in self._there(name):
+        for expected, kept in self._stored(name):
             item = next(rest, None)
-            if item is None or digest(item) != wanted:
-                raise DataError(self.folder, f"was made of another input than {self._source} is now; {_REMEDY}")
+            if item is None or digest(item) != expected:
+                raise DataError(self.folder, f"was made from other content of {self._source}; {_REMEDY}")
             number += 1
             self.taken += 1
             yield again(item, kept)
@@ -212,8 +212,8 @@ class FinishedWork:
 
         waiting: list[tuple[bytes, Any]] = []
         since = time.monotonic()
-        for found, result in (runner or run)(rest, with_digest, threads):
-            waiting.append((found, keep(result)))
+        for item_digest, result in (runner or run)(rest, with_digest, threads):
+            waiting.append((item_digest, keep(result)))
             if time.monotonic() - since >= SECONDS:
                 self._keep(name, number, waiting)
                 number += len(waiting)
@@ -223,12 +223,12 @@ class FinishedWork:
             self._keep(name, number, waiting)
 
     def runner(self, name: str, *inputs: Any, by: Runner | None = None) -> Runner:
-        """Runs work on arrays, as `run` does.
+        """Return a runner for work on arrays that stores results, as `run` does.
 
         Args:
             name: of this pass.
             inputs: arrays that all results depend on.
-            by: has the work done; threads if None.
+            by: executes the work; threads if None.
         """
 
         def run_arrays(blocks: Iterable[Any], work: Callable[[Any], Result], threads: int) -> Iterator[Result]:
@@ -236,13 +236,13 @@ class FinishedWork:
 
         return run_arrays
 
-    def _there(self, name: str) -> Iterator[tuple[bytes, Any]]:
-        """Digests of finished items and what was kept of them, in order."""
-        done = 0
-        while (path := self._path(name, done)).exists():
-            found = _read(path)
-            yield from found
-            done += len(found)
+    def _stored(self, name: str) -> Iterator[tuple[bytes, Any]]:
+        """Yield the digests of finished items and the stored parts of their results, in order."""
+        count = 0
+        while (path := self._path(name, count)).exists():
+            items = _read(path)
+            yield from items
+            count += len(items)
 
     def _keep(self, name: str, first: int, waiting: list[tuple[bytes, Any]]) -> None:
         data = packed(waiting)
@@ -252,7 +252,7 @@ class FinishedWork:
         return self.folder / f"{name}-{first:09}{_ENDING}"
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a file that outlives a power cut, or none."""
+        """Write a file atomically and flush it to disk, so that it survives a power failure."""
         handle, temporary = -1, None
         try:
             handle, temporary = scratch_file(self.folder, _BEGUN)
@@ -273,25 +273,25 @@ class FinishedWork:
 
 
 def settings_before(output: str) -> dict[str, Any]:
-    """What the settings of an interrupted run say; nothing if there was none, or they are damaged."""
+    """Return the settings of an interrupted run; empty if there is none, or if they are damaged."""
     try:
-        found = json.loads((_folder_of(output) / _SETTINGS).read_text("utf-8"))
+        settings = json.loads((_folder_of(output) / _SETTINGS).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def forget_finished(output: str) -> None:
-    """Remove what an interrupted run kept of a file that is complete now."""
+    """Remove the stored results of an interrupted run of an output that is now complete."""
     folder = _folder_of(output)
     with contextlib.suppress(OSError):
-        # Without settings, an early end has left it.
+        # A folder without settings is left from a run that ended early.
         if (folder / _SETTINGS).is_file() or all(path.name.startswith(_BEGUN) for path in folder.iterdir()):
             _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    """Remove what is finished before what tells of what it was made: if this is interrupted, nothing is mistaken."""
+    """Remove the results before the settings: if this is interrupted, no result is left without its settings."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             if path.name != _SETTINGS:
@@ -305,18 +305,18 @@ def _folder_of(output: str) -> Path:
 
 
 def _read(path: Path) -> list[tuple[bytes, Any]]:
-    """What a file holds.
+    """Return the digests and results in a file.
 
     Raises:
-        DataError: it is damaged.
+        DataError: the file is damaged.
     """
     try:
         data = path.read_bytes()
         if digest_of_bytes(data[_DIGEST_BYTES:]) == data[:_DIGEST_BYTES]:
-            found: Any = unpacked(data[_DIGEST_BYTES:])
-            if not isinstance(found, list) or any(not isinstance(item, tuple) or len(item) != 2 for item in found):
-                raise ValueError("it holds something else")
-            return found
+            items: Any = unpacked(data[_DIGEST_BYTES:])
+            if not isinstance(items, list) or any(not isinstance(item, tuple) or len(item) != 2 for item in items):
+                raise ValueError("unexpected content")
+            return items
     except OSError as error:
         raise DataError(path, reason(error)) from error
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""What a file is that was given as a table: Moses' binary tables, half tables, other formats, told from their content.
+"""Detection of files that are not phrase tables in text form: binary tables, half tables, other formats.
 
 A binary table cannot be read back into text, and half of a table has its fields in another order; both are refused
-with a word about what to do.  What tells them apart: the files of a folder (CreateProbingPT, CreateOnDiskPt), the
-endings Moses' binarisers write, the first bytes, and the first lines.
+with advice.  Kinds are detected by the files of a folder (CreateProbingPT, CreateOnDiskPt), by the endings that Moses'
+binarisers write, by the first bytes, and by the first lines.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from phrasetool.errors import DataError
 from phrasetool.text_splitting import split_lines, split_words
 
-# What is looked at.
+# The number of bytes, and of lines among them, that are examined.
 HEAD_BYTES = 1 << 14
 _HEAD_LINES = 20
-# Scores of an entry of a half table, at most.
+# Largest number of scores per entry of a half table.
 _HALF_SCORES = 3
 _USE_TEXT = "a binary table cannot be read; use the text table it was made from"
 
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file that is no phrase table in text form.
+    """A kind of file other than a phrase table in text form.
 
     Attributes:
         name: such as `a binary phrase table (ProbingPT folder)`.
-        advice: what to do about it.
-        remedy: more advice, for the command line to word; see `PhraseToolError`.
+        advice: what the user should do.
+        remedy: name of further advice, which the command line words; see `PhraseToolError`.
     """
 
     name: str
@@ -80,10 +80,10 @@ _FOLDERS = (
     ("probing_hash.dat", "a binary phrase table (ProbingPT folder)", "config", r"num_scores\s+(\d+)"),
     ("TargetColl.dat", "a binary phrase table (OnDisk folder)", "Misc.dat", r"NumScores\s+(\d+)"),
 )
-# Beside a name that does not exist, what Moses would have taken instead.
+# Endings that Moses would try for a name that does not exist.
 _BESIDE = (".gz", ".minphr", ".binphr.idx", ".minlexr", ".binlexr.idx")
 
-# Text has no zeros, but for a stray one.
+# Largest share of zero bytes in text, which may contain stray ones.
 _MOST_ZEROS = 0.1
 _LABEL = re.compile(rb"\[[^][ \t]+\]")
 _FEATURE = re.compile(rb"[^= \t]+=[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -93,7 +93,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def folder_kind(path: str) -> FileKind | None:
-    """What binary table a folder holds, or None if it holds none."""
+    """Return the kind of binary table or model in a folder, or None if there is none."""
     for mark, name, description, pattern in _FOLDERS:
         if os.path.isfile(os.path.join(path, mark)):
             scores = _score_count(os.path.join(path, description), pattern)
@@ -106,19 +106,19 @@ def folder_kind(path: str) -> FileKind | None:
 def _score_count(path: str, pattern: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            found = re.search(pattern, file.read(1 << 16))
+            match = re.search(pattern, file.read(1 << 16))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def name_kind(path: str) -> FileKind | None:
-    """What the ending of a file's name says, or None if it says nothing."""
+    """Return the kind of a file by the ending of its name, or None if the ending does not determine it."""
     return next((kind for ending, kind in _ENDINGS if ending.search(path)), None)
 
 
 def why_not_a_file(path: str) -> str:
-    """Why this path cannot be opened as a table: a folder, or a name Moses would have completed."""
+    """Return why this path cannot be opened as a table: it is a folder, or a name that Moses would have completed."""
     if os.path.isdir(path):
         return f"is a directory: {folder_kind(path) or 'expected a file'}"
     for ending in _BESIDE:
@@ -129,7 +129,7 @@ def why_not_a_file(path: str) -> str:
 
 
 def why_no_bytes(path: str, expected: str = "gzip") -> str:
-    """Why a file named as compressed may have no byte at all: Moses' test models keep such beside binary tables."""
+    """Return why a file with a name for compressed data may be empty: Moses' test models keep such placeholders."""
     reason = f"the file has 0 bytes; expected {expected} data"
     for stem in (path, path.removesuffix(".gz")):
         for ending in _BESIDE[1:]:
@@ -139,7 +139,7 @@ def why_no_bytes(path: str, expected: str = "gzip") -> str:
 
 
 def content_kind(head: bytes) -> FileKind | None:
-    """What the first bytes of a file say, or None if they may be those of a table in text form.
+    """Return the kind of a file by its first bytes, or None if they may be those of a table in text form.
 
     Args:
         head: up to `HEAD_BYTES` bytes, unpacked.
@@ -170,16 +170,16 @@ def content_kind(head: bytes) -> FileKind | None:
 
 
 def _is_half_line(fields: list[bytes]) -> bool:
-    """`source ||| target ||| alignment ||| scores ||| counts`: scores where the alignment of a table stands.
+    """Whether a line is `source ||| target ||| alignment ||| scores ||| counts`, with scores in place of the alignment.
 
-    Without the counts, it is a pair that was extracted with a weight.
+    A line without counts is an extracted pair with a weight.
     """
     alignment, scores = split_words(fields[2]), split_words(fields[3])
     return bool(scores) and all(map(_POINT.fullmatch, alignment)) and all(map(_NUMBER.fullmatch, scores))
 
 
 def _is_hiero_line(fields: list[bytes]) -> bool:
-    """`[X] ||| source ||| target ||| features`: a label alone, and numbers or NAME=NUMBER where alignments stand."""
+    """Whether a line is `[X] ||| source ||| target ||| features`: a label first, then numbers or NAME=NUMBER last."""
     label, features = fields[0].strip(b" \t"), split_words(fields[3])
     if not _LABEL.fullmatch(label) or not features or all(map(_POINT.fullmatch, features)):
         return False
@@ -187,35 +187,35 @@ def _is_hiero_line(fields: list[bytes]) -> bool:
 
 
 def _is_memscore_line(fields: list[bytes]) -> bool:
-    """`source ||| target ||| (0) (1,2) ||| (0) (1) ||| scores`."""
+    """Whether a line is `source ||| target ||| (0) (1,2) ||| (0) (1) ||| scores`."""
     points = [token for field in fields[2:4] for token in split_words(field)]
     return len(fields) > 4 and bool(points) and all(map(_MEMSCORE_POINT.fullmatch, points))
 
 
 def kind_of(name: str, head: bytes) -> FileKind | None:
-    """What a file is by its name and its first bytes, or None if it may be a table in text form.
+    """Return the kind of a file by its name and its first bytes, or None if it may be a table in text form.
 
     Args:
         name: the file, as messages call it.
         head: its first bytes, unpacked.
     """
-    # The name tells more about binary data than its bytes do; but what reads as a table is one, whatever its name.
+    # The name is more informative than binary data; but a file that reads as a table is one, whatever its name.
     binary = b"|||" not in head or content_kind(head) == _BINARY
     return (name_kind(name) if binary else None) or content_kind(head)
 
 
 def refuse(name: str, head: bytes) -> None:
-    """Refuse what is no table in text form; see `kind_of`.
+    """Refuse a file that is not a table in text form; see `kind_of`.
 
     Raises:
-        DataError: its name or its first bytes say that it is something else.
+        DataError: by its name or its first bytes, the file is of another kind.
     """
     if (kind := kind_of(name, head)) is not None:
         raise DataError(name, f"is {kind}")
 
 
 def guess(head: bytes) -> FileKind | None:
-    """What text may be that has not one entry of a phrase table in its first lines, or None."""
+    """Guess the kind of a text whose first lines have no entry of a phrase table; None if unknown."""
     lines = [line.strip(b" \t") for line in split_lines(head)[:_HEAD_LINES] if split_words(line)]
     rows = [[split_words(field) for field in line.split(b"|||")] for line in lines]
     if not lines:

@@ -1,8 +1,8 @@
-"""How files are compressed: gzip, bzip2, xz and zstd, told by their first bytes, written by the ending of their name.
+"""Compression of files: gzip, bzip2, xz and zstd, read by their first bytes, written by the ending of their name.
 
-A file may be a sequence of members (gzip), streams (bzip2, xz) or frames (zstd), as it is when it was compressed in
-parallel or put together with `cat`.  Gzip is read by isal, see `streams`, and written by libdeflate: with isal, bytes
-depend now and then on what was in memory before.
+A file may be a sequence of members (gzip), streams (bzip2, xz) or frames (zstd), e.g. if it was compressed in parallel
+or concatenated with `cat`.  Gzip is read with isal, see `streams`, and written with libdeflate, because the output of
+isal occasionally depends on previous content of memory.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from isal import isal_zlib
 
 from phrasetool.phrases import ByteArray
 
-# What `Packing.of` looks at.
+# The number of bytes that `packing_of` examines.
 HEAD_BYTES = 10
 # On a phrase table, twice the time of isal for 6 % fewer bytes, half the time of zlib for 9 % fewer.
 _GZIP_LEVEL = 1
 # On blocks of 2 MiB of a phrase table: a sixth of the time of the default, 6, for 22 % more bytes; 26 % less than gzip.
 _XZ_LEVEL = 2
-# Compressed bytes that are taken at a time: what zstandard makes of them is in memory at once.
+# Compressed bytes that are read at a time; zstandard holds all their decompressed data in memory.
 _PIECE = 1 << 15
 
 
@@ -37,11 +37,11 @@ class Truncated(Exception):
 
 
 class Damaged(Exception):
-    """The compressed data are no such data, or a checksum is wrong."""
+    """The data are not valid compressed data, or a checksum is wrong."""
 
 
-class Foreign(Exception):
-    """After a whole stream comes something else.
+class TrailingData(Exception):
+    """Other data follow a complete stream.
 
     Args:
         offset: where it begins in the file, in bytes.
@@ -54,15 +54,15 @@ class Foreign(Exception):
 
 @dataclass(frozen=True)
 class Packing:
-    """A way to compress.
+    """A compression format.
 
     Attributes:
-        name: what messages call it.
-        ending: of the names of files that are written so.
-        magic: what the first `HEAD_BYTES` bytes look like.
-        start: the beginning of all such files.
-        compress: makes a member, a stream or a frame of bytes; may be called by several threads.
-        decompressor: makes an object with `decompress`, `eof` and `unused_data` for one stream.
+        name: the name in messages.
+        ending: ending of the names of files in this format.
+        magic: pattern of the first `HEAD_BYTES` bytes.
+        start: the bytes that all such files begin with.
+        compress: compresses bytes to a member, a stream or a frame; may be called by several threads.
+        decompressor: returns an object with `decompress`, `eof` and `unused_data` for one stream.
         padding: whether zero bytes may follow a stream.
     """
 
@@ -75,14 +75,14 @@ class Packing:
     padding: bool = False
 
     def begins(self, head: bytes, path: str) -> bool:
-        """Whether a file with these first bytes is packed so; its name counts where it was cut within them."""
+        """Whether a file with these first bytes has this format; its name decides if it was cut within them."""
         if self.magic.match(head):
             return True
         return path.endswith(self.ending) and 0 < len(head) < HEAD_BYTES and head.startswith(self.start[: len(head)])
 
 
 def _compress_gzip(data: bytes | ByteArray) -> bytes:
-    """One gzip member with no name and no timestamp."""
+    """Compress data to one gzip member without name and timestamp."""
     return bytes(deflate.gzip_compress(data, _GZIP_LEVEL))
 
 
@@ -121,16 +121,16 @@ def _zstd_decompressor() -> Any:
 
 @cache
 def _zstd() -> tuple[Callable[[bytes], bytes], Callable[[], Any]]:
-    """Compress, and make a decompressor, by the first package that is there.
+    """Return functions that compress and that make a decompressor, from the first package that is installed.
 
     Raises:
-        ModuleNotFoundError: there is none; names `zstandard`.
+        ModuleNotFoundError: no package is installed; the error names `zstandard`.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with contextlib.suppress(ModuleNotFoundError):
             return _by_module_of_python(importlib.import_module(name))
     zstandard = importlib.import_module("zstandard")
-    # Objects of zstandard may not be shared by threads.
+    # Threads must not share objects of zstandard.
     return (
         lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
         lambda: zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(),
@@ -138,7 +138,7 @@ def _zstd() -> tuple[Callable[[bytes], bytes], Callable[[], Any]]:
 
 
 def _by_module_of_python(zstd: ModuleType) -> tuple[Callable[[bytes], bytes], Callable[[], Any]]:
-    """With the module that Python has from 3.14 on, and that `backports.zstd` is."""
+    """Return these functions from the module of Python 3.14, which `backports.zstd` provides for older versions."""
     checked, large = {zstd.CompressionParameter.checksum_flag: 1}, {zstd.DecompressionParameter.window_log_max: 31}
     return lambda data: zstd.compress(data, options=checked), lambda: zstd.ZstdDecompressor(options=large)
 
@@ -148,41 +148,41 @@ GZIP = Packing(
 )
 PACKINGS = (
     GZIP,
-    # A block, or the end of an empty stream.
+    # The stream begins with a block, or with the end of an empty stream.
     Packing("bzip2", ".bz2", re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), b"BZh", _compress_bzip2,
             _bzip2_decompressor),
     Packing("xz", ".xz", re.compile(rb"\xfd7zXZ\0"), b"\xfd7zXZ\0", _compress_xz, _xz_decompressor, True),
-    # A frame, or one to skip.
+    # The stream begins with a frame, or with a skippable frame.
     Packing("zstd", ".zst", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), b"\x28\xb5\x2f\xfd",
             _compress_zstd, _zstd_decompressor),
 )  # fmt: skip
 
 
 def packing_of(head: bytes, path: str) -> Packing | None:
-    """How a file with these first bytes is compressed; None if it is not."""
+    """Return the compression format of a file with these first bytes; None if it is not compressed."""
     return next((packing for packing in PACKINGS if packing.begins(head, path)), None)
 
 
 def packing_for(path: str) -> Packing | None:
-    """How what is written under this name is compressed; None if it is not."""
+    """Return the compression format for writing a file of this name; None if it is not to be compressed."""
     return next((packing for packing in PACKINGS if path.endswith(packing.ending)), None)
 
 
 def without_ending(path: str) -> str:
-    """A name without the ending that says how the file is compressed."""
+    """Return a name without the ending of a compression format."""
     packing = packing_for(path)
     return path.removesuffix(packing.ending) if packing else path
 
 
 class Unpacked:
-    """What is in a compressed file.
+    """A reader of the content of a compressed file.
 
     Args:
-        packed: the file, which `read1` reads.
-        packing: how it is compressed.
+        packed: the file, read with `read1`.
+        packing: its compression format.
 
     Raises:
-        ModuleNotFoundError: the package that can read it is not installed.
+        ModuleNotFoundError: the package for this format is not installed.
     """
 
     def __init__(self, packed: Any, packing: Packing) -> None:
@@ -192,11 +192,11 @@ class Unpacked:
         self._taken = 0
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end.
+        """Return up to `size` bytes; none at the end.
 
         Raises:
             Truncated: the file ends within a stream.
-            Foreign: what follows a stream is something else.
+            TrailingData: other data follow a stream.
             Damaged: the data cannot be unpacked.
         """
         while not self._made:
@@ -234,16 +234,16 @@ class Unpacked:
         if not rest:
             return False
         if not self._packing.begins(rest, self._packing.ending):
-            raise Foreign(self._taken - len(rest))
+            raise TrailingData(self._taken - len(rest))
         self._stream = self._packing.decompressor()
         self._made = self._unpack(rest)
         return True
 
 
-def foreign_bytes(path: str) -> int | None:
-    """Where something else than gzip begins after whole members of a gzip file, in bytes.
+def trailing_data_offset(path: str) -> int | None:
+    """Return the offset at which other data begin after complete members of a gzip file, in bytes.
 
-    None if there is no such place, or if the file cannot be read again.
+    None if there are no such data, or if the file cannot be read again.
     """
     try:
         if not os.path.isfile(path):
@@ -252,7 +252,7 @@ def foreign_bytes(path: str) -> int | None:
             members = Unpacked(file, GZIP)
             while members.read(1 << 20):
                 pass
-    except Foreign as error:
+    except TrailingData as error:
         return error.offset
     except (OSError, Truncated, Damaged):
         pass

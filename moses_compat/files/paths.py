@@ -1,4 +1,4 @@
-"""Paths of files: standard streams, pipes, the same file twice; and notices about files while they are read."""
+"""Functions on paths (standard streams, pipes, the same file under two names), and notices about files being read."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ import os
 import stat
 from collections.abc import Callable
 
-# Each is called with a message, such as `train.de: a byte order mark at its start was left out`.
+# Each listener is called with a message, such as `train.de: a byte order mark at its start was left out`.
 listeners: list[Callable[[str], None]] = []
 
-# Device and inode of each pipe that was read under its name, where somebody wants it to be read but once.  A second
-# reader gets what the first left, or nothing.
+# Device and inode of each pipe that was read by name; None unless `read_pipes_once` was called.  A second reader of a
+# pipe would get only the rest of the data, or nothing.
 read_pipes: set[tuple[int, int]] | None = None
 
-# Files that were being written when the reader of a pipe went away, and that were dropped for that.
+# Files that were discarded because the reader of a pipe disappeared while they were written.
 abandoned: list[str] = []
 
 STANDARD = "-"
-# What model folders are made of.
+# Names and endings of the files of model folders.
 _MODEL_FILES = ("config.json", "training.jsonl", "tokenizer.json", "tokenizer_config.json", "modules.json", "vocab.txt")
 _MODEL_ENDINGS = (".safetensors", ".vocab")
 
 
 def read_pipes_once() -> None:
-    """From now on, each pipe can be read once."""
+    """From now on, refuse to read a pipe a second time."""
     global read_pipes
     read_pipes = set()
 
 
 def notice(message: str) -> None:
-    """Tell whoever listens."""
+    """Pass a message to all listeners."""
     for listener in listeners:
         listener(message)
 
 
 def display_name(path: str) -> str:
-    """How a path is called in messages."""
+    """Return the name of a path in messages."""
     return "standard input" if path == STANDARD else path
 
 
 def is_stream(path: str) -> bool:
-    """Whether this can be read only once: standard input, or what is there and is neither a file nor a folder."""
+    """Whether a path can be read only once: standard input, or anything but a regular file or folder."""
     return path == STANDARD or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))
 
 
@@ -63,9 +63,9 @@ def same_file(first: str, second: str) -> bool:
 
 
 def model_of(path: str) -> str | None:
-    """The folder of the model, of this toolkit or from elsewhere, that a file belongs to; None if it is of none.
+    """Return the folder of the model, of this or another toolkit, that a file belongs to; None if there is none.
 
-    A model folder has a `config.json`; other files may lie there, too, which are no part of the model.
+    A model folder has a `config.json`; it may also hold files that are not part of the model.
     """
     if path == STANDARD or "\0" in path or not os.path.isfile(path):
         return None
@@ -74,7 +74,7 @@ def model_of(path: str) -> str | None:
     return (os.path.dirname(path) or ".") if part and os.path.isfile(os.path.join(folder, "config.json")) else None
 
 
-def scratch_place(beside: str) -> str | None:
-    """The folder for what is needed for a while: that of the file `beside`, None for the system's if it is none."""
-    special = beside == STANDARD or (os.path.exists(beside) and not os.path.isfile(beside))
-    return None if special else os.path.dirname(os.path.abspath(beside))
+def scratch_place(path: str) -> str | None:
+    """Return the folder for temporary files of an output: that of the file; None (the system's) if it is a stream."""
+    special = path == STANDARD or (os.path.exists(path) and not os.path.isfile(path))
+    return None if special else os.path.dirname(os.path.abspath(path))

@@ -1,8 +1,8 @@
-"""Bytes in and out: plain files, compressed ones (see `packing`), standard input and output.
+"""Reading and writing bytes: plain files, compressed ones (see `packing`), standard input and output.
 
-Output goes to a temporary file beside its target and is renamed when complete, so a run that dies leaves the old
-file or none.  Gzip is written as a sequence of members, compressed by whoever made the bytes (in parallel), without
-timestamps; every gzip reader takes such files.
+Output is written to a temporary file next to its target and renamed when complete, so an interrupted run leaves the old
+file or none.  Gzip is written as a sequence of members without timestamps, which callers compress in parallel; every
+gzip reader accepts such files.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from phrasetool.disk.folders import scratch_file
 from phrasetool.errors import DataError, PhraseToolError, reason
 from phrasetool.phrases import ByteArray
 
-# What has a longer line is no text; without a limit, it would be held as a whole.
+# A file with a longer line is not text; without a limit, the line would be held in memory as a whole.
 LONGEST_TEXT_LINE = 1 << 26
 
 
 def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same pieces of a text, as long as no line is too long.
+    """Yield the pieces of a text, and check that no line is too long.
 
     Args:
         name: of the text, in messages.
-        pieces: one after another; where they end has nothing to do with lines.
+        pieces: consecutive pieces, which may end anywhere within a line.
 
     Raises:
         DataError: a line that spans several pieces has more than `LONGEST_TEXT_LINE` bytes.
@@ -51,22 +51,22 @@ def limited_lines(name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-# Texts that are taken in as a whole come in pieces of this many bytes.
+# Texts that are read as a whole are read in pieces of this many bytes.
 LINES_AT_ONCE = 1 << 24
-_START_BYTES = 64  # As much of the text as tells its encoding.
+_START_BYTES = 64  # As much of the text as determines its encoding.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Short texts are compressed together when this many bytes are there; gzip is written at once.
+# Short texts are compressed together when they reach this many bytes; gzip is written immediately.
 _PACKED_AT_ONCE = 1 << 20
 _DAMAGED: tuple[type[Exception], ...] = (gzip.BadGzipFile, isal_zlib.error, packing.Damaged)  # type: ignore[assignment]
 
 
 def compress(data: bytes | ByteArray) -> bytes:
-    """One gzip member with no name and no timestamp."""
+    """Compress data to one gzip member without name and timestamp."""
     return packing.GZIP.compress(data)
 
 
 class _Headed(io.RawIOBase):
-    """A stream of which the first bytes were read already (a pipe cannot be wound back)."""
+    """A stream whose first bytes have already been read (a pipe cannot be rewound)."""
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head = head
@@ -83,22 +83,22 @@ class _Headed(io.RawIOBase):
 
 
 class Input:
-    """A table or corpus opened for reading, decompressed if it is compressed (told by its content, not its name).
+    """A table or corpus opened for reading, decompressed if it is compressed (by its content, not its name).
 
-    A byte order mark at the start of the text is left out, and noticed (see `paths.notice`).
+    A byte order mark at the start of the text is skipped with a notice (see `paths.notice`).
 
     Args:
         path: a file, or `-` for standard input.
-        name: what messages call it, if not by its path.
+        name: the name in messages, if not the path.
 
     Attributes:
-        name: what messages call it.
-        packing: how it is compressed; None if it is not.
+        name: the name in messages.
+        packing: its compression format; None if it is not compressed.
 
     Raises:
-        DataError: the file cannot be opened, or has 0 bytes and a name of a compressed one (a placeholder, not an empty
-            table).
-        ModuleNotFoundError: the package that can read it is not installed.
+        DataError: the file cannot be opened, or has 0 bytes and the name of a compressed file (a placeholder, not an
+            empty table).
+        ModuleNotFoundError: the package for its compression format is not installed.
     """
 
     def __init__(self, path: str, name: str | None = None) -> None:
@@ -115,7 +115,7 @@ class Input:
         except OSError as error:
             raise DataError(self.name, reason(error)) from error
         except ValueError as error:
-            raise DataError(path.replace("\0", "\\0"), "is no name of a file; it holds a zero byte") from error
+            raise DataError(path.replace("\0", "\\0"), "invalid file name (it has a zero byte)") from error
         if not head and (expected := packing.packing_for(path)):
             self.close()
             raise DataError(self.name, table_kind.why_no_bytes(path, expected.name))
@@ -128,15 +128,15 @@ class Input:
             raise
         self._peeked = b""
         self._begun = False
-        # Of the text so far: whether it has a line feed, a carriage return with something behind it, one at its end.
+        # Whether the text so far has a line feed, a carriage return within it, and a carriage return at its end.
         self._line_feed = self._inner_return = self._last_return = False
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it is a name in messages.
+        # Another process needs only the name, for messages.
         return {"path": self.path, "name": self.name}
 
     def _refuse_second_reading(self) -> None:
-        """Before it is opened: to open a pipe to which nobody writes would wait for ever."""
+        """Refuse a pipe that was read before; opening a pipe without a writer would block forever."""
         if paths.read_pipes is None or self.path == STANDARD or not is_pipe(self.path):
             return
         status = os.stat(self.path)
@@ -152,11 +152,11 @@ class Input:
 
     @property
     def gzip(self) -> bool:
-        """Whether its content is gzip."""
+        """Whether the file is compressed with gzip."""
         return self.packing is packing.GZIP
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, up to `size`, which stay to be read.
+        """Return the next bytes, up to `size`, without consuming them.
 
         Raises:
             DataError: as `read`.
@@ -190,14 +190,14 @@ class Input:
             while size > 0 and (piece := self._stream.read(size)):
                 pieces.append(piece)
                 size -= len(piece)
-        except packing.Foreign as error:
-            raise self._foreign(error.offset) from error
+        except packing.TrailingData as error:
+            raise self._trailing_data(error.offset) from error
         except (EOFError, packing.Truncated) as error:
-            self._refuse_foreign_bytes(error)
+            self._refuse_trailing_data(error)
             raise self._fault("end too early (truncated file?)") from error
         except _DAMAGED as error:
             if isinstance(error, gzip.BadGzipFile):
-                self._refuse_foreign_bytes(error)
+                self._refuse_trailing_data(error)
             raise self._fault(f"are damaged ({error})") from error
         except OSError as error:
             raise DataError(self.name, reason(error)) from error
@@ -207,11 +207,11 @@ class Input:
         return data
 
     def _refuse_carriage_returns(self, data: bytes, ended: bool) -> None:
-        """Refuse a text that would be one line of everything; a carriage return within one of its lines is allowed.
+        """Refuse a text whose lines end with carriage returns only; carriage returns within lines are allowed.
 
         Args:
-            data: what follows a part of the text that has no line feed.
-            ended: whether nothing follows.
+            data: the next part of a text that has had no line feed so far.
+            ended: whether the text ends with it.
         """
         self._line_feed = b"\n" in data
         self._inner_return |= (self._last_return and bool(data)) or b"\r" in data[:-1]
@@ -224,13 +224,13 @@ class Input:
         assert self.packing is not None
         return DataError(self.name, f"the {self.packing.name} data {what}")
 
-    def _foreign(self, offset: int) -> DataError:
-        return self._fault(f"end at byte {offset}, and what follows is something else; expected the end of the file")
+    def _trailing_data(self, offset: int) -> DataError:
+        return self._fault(f"end at byte {offset}, but other data follow; expected the end of the file")
 
-    def _refuse_foreign_bytes(self, error: Exception) -> None:
-        """The reader of gzip does not say whether it was within a member, nor where."""
-        if self.gzip and self.path != STANDARD and (offset := packing.foreign_bytes(self.path)) is not None:
-            raise self._foreign(offset) from error
+    def _refuse_trailing_data(self, error: Exception) -> None:
+        """Report other data after complete gzip members, whose position the gzip reader does not give."""
+        if self.gzip and self.path != STANDARD and (offset := packing.trailing_data_offset(self.path)) is not None:
+            raise self._trailing_data(offset) from error
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith(_BYTE_ORDER_MARK):
@@ -241,15 +241,15 @@ class Input:
         return start
 
     def read_all(self) -> bytes:
-        """Read all text that is left; see `whole_lines`."""
+        """Read the rest of the text; see `whole_lines`."""
         return b"".join(self._pieces(True))
 
     def _pieces(self, limited: bool) -> Iterator[bytes]:
-        found = iter(lambda: self.read(LINES_AT_ONCE), b"")
-        return limited_lines(self.name, found) if limited else found
+        pieces = iter(lambda: self.read(LINES_AT_ONCE), b"")
+        return limited_lines(self.name, pieces) if limited else pieces
 
     def whole_lines(self, limited: bool = True) -> Iterator[bytes]:
-        """What is left, in blocks of some `LINES_AT_ONCE` bytes that end at line ends, but for the last perhaps.
+        """Yield the rest of the text in blocks of about `LINES_AT_ONCE` bytes that end at line ends (except the last).
 
         Raises:
             DataError: as `read`; and, if `limited`, as `limited_lines`.
@@ -265,14 +265,14 @@ class Input:
             yield rest
 
     def position(self) -> int:
-        """Bytes of the file (compressed, if it is) consumed so far; 0 for a pipe."""
+        """Return the number of (compressed) bytes of the file read so far; 0 for a pipe."""
         try:
             return int(self._raw.tell())
         except OSError:
             return 0
 
     def size(self) -> int:
-        """Bytes of the file; 0 for a pipe."""
+        """Return the size of the file in bytes; 0 for a pipe."""
         try:
             status = os.fstat(self._raw.fileno())
         except OSError:
@@ -292,7 +292,7 @@ class Input:
 
 
 def _is_utf_16(start: bytes) -> bool:
-    """Whether text has a byte order mark of UTF-16, or letters of ASCII with a zero byte before or after each."""
+    """Whether text has a byte order mark of UTF-16, or ASCII characters with a zero byte before or after each."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
     even, odd = start[::2], start[1::2]
@@ -306,18 +306,18 @@ class Output:
     Use as a context manager: leaving it normally renames the temporary file, leaving it by an exception removes it.
 
     Attributes:
-        packing: how it is compressed, as its name says; None if it is not.
+        packing: compression format by the ending of its name; None for plain files.
 
     Raises:
         PhraseToolError: the folder cannot be written to, or (from `write` and on leaving) the disk is full.
-        ModuleNotFoundError: the package that can compress it is not installed.
+        ModuleNotFoundError: the package for this compression format is not installed.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.packing = packing.packing_for(path)
         if self.packing:
-            # It raises here what else would come after hours.
+            # Raises an error for a missing package now rather than after hours of work.
             self.packing.decompressor()
         self._temporary: str | None = None
         self._bytes = 0
@@ -328,11 +328,11 @@ class Output:
             return
         if os.path.isdir(path):
             raise PhraseToolError(f"{path}: is a folder, expected a file name")
-        # Through a symbolic link, the file it points to is the one to replace.
+        # Through a symbolic link, the file that it points to is replaced.
         self._target = os.path.realpath(path)
         folder = os.path.dirname(self._target)
         try:
-            # A device or a pipe cannot be renamed onto; it is written as it is.
+            # A device or a pipe cannot be replaced by renaming; it is written directly.
             if os.path.exists(path) and not os.path.isfile(path):
                 self._file = open(path, "wb")  # noqa: SIM115
                 return
@@ -345,10 +345,10 @@ class Output:
             raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
         except ValueError as error:
             shown = path.replace("\0", "\\0")
-            raise PhraseToolError(f"{shown}: is no name of a file; it holds a zero byte") from error
+            raise PhraseToolError(f"{shown}: invalid file name (it has a zero byte)") from error
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it encodes, and no more.
+        # Another process only encodes text.
         return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -357,7 +357,7 @@ class Output:
         self._temporary = None
 
     def write(self, data: bytes | ByteArray) -> None:
-        """Write bytes that are already in the file's form (compressed, if its name says so)."""
+        """Write bytes that are already compressed in the file's format (if it has one)."""
         self._pack_waiting()
         self._write(data)
 
@@ -371,20 +371,20 @@ class Output:
             raise self._failure(error) from error
 
     def encode(self, text: bytes | ByteArray) -> bytes:
-        """Text in the file's form, compressed if its name says so; may be called by several threads.
+        """Return text compressed in the file's format (if it has one); may be called by several threads.
 
-        Nothing stays nothing.
+        Empty text gives no bytes.
         """
         if not len(text):
             return b""
         return self.packing.compress(text) if self.packing else bytes(text)
 
     def write_text(self, text: bytes) -> None:
-        """Write text, compressed first if the name says so."""
+        """Write text, compressed in the file's format (if it has one)."""
         if self.packing in (None, packing.GZIP):
             self._write(self.encode(text))
             return
-        # A stream of a few words costs as much time as one of many.
+        # Compressing a stream of a few words takes as long as one of many.
         self._waiting.append(text)
         self._waiting_bytes += len(text)
         if self._waiting_bytes >= _PACKED_AT_ONCE:
@@ -397,7 +397,11 @@ class Output:
             self._write(self.encode(text))
 
     def flush(self) -> None:
-        """Bring what was written to the disk, where there may be no room for it."""
+        """Write all buffered data to the file.
+
+        Raises:
+            PhraseToolError: the disk is full.
+        """
         self._pack_waiting()
         try:
             self._file.flush()
@@ -405,7 +409,7 @@ class Output:
             raise self._failure(error) from error
 
     def discard(self) -> None:
-        """Close and forget what was written."""
+        """Close the file and discard the written data."""
         with contextlib.suppress(OSError):
             self._file.close()
         if self._temporary:
@@ -416,7 +420,7 @@ class Output:
     def _failure(self, error: OSError) -> PhraseToolError:
         if self.path == STANDARD:
             return PhraseToolError(f"standard output: cannot write: {reason(error)}")
-        # What goes to a device or a pipe cannot be taken back.
+        # Data that were written to a device or a pipe cannot be taken back.
         untouched = "; it is as it was" if self._temporary else ""
         return PhraseToolError(f"{self.path}: cannot write: {reason(error)}{untouched}")
 
@@ -445,7 +449,7 @@ class Output:
                 self._file.flush()
                 if self._temporary:
                     os.chmod(self._temporary, 0o666 & ~_umask())
-                    # Before it is closed: until then it is locked, and nobody takes it for dead.
+                    # Before it is closed: the lock shows until then that the file is in use.
                     os.replace(self._temporary, self._target)
                     self._temporary = None
         except OSError as error:
@@ -460,12 +464,12 @@ def _umask() -> int:
     return mask
 
 
-# As much is there to be peeked at.
+# The number of bytes that `peek` can return.
 BUFFER_BYTES = 1 << 16
 
 
 class _Unpacked(io.RawIOBase):
-    """An input as a file of Python."""
+    """An `Input` as a Python file object."""
 
     def __init__(self, source: Input) -> None:
         self._source = source
@@ -484,17 +488,17 @@ class _Unpacked(io.RawIOBase):
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """Open a file, compressed or not (told by its content), or `-` for standard input.
+    """Open a file, compressed or not (by its content), or `-` for standard input.
 
     Raises:
         DataError: the file cannot be opened; or, from reading, as `Input.read`.
-        ModuleNotFoundError: the package that can read it is not installed.
+        ModuleNotFoundError: the package for its compression format is not installed.
     """
     return cast(BinaryIO, io.BufferedReader(_Unpacked(Input(path)), BUFFER_BYTES))
 
 
 def check_readable(path: str) -> None:
-    """Refuse what `Input` would; of a pipe nothing is taken.
+    """Refuse a file that `Input` would refuse; nothing is read from a pipe.
 
     Raises:
         DataError: the file cannot be opened.
@@ -504,10 +508,10 @@ def check_readable(path: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuse a name under which nothing could be written; nothing is left there, and pipes and devices are let pass.
+    """Refuse a name that cannot be written; no file is left there, and pipes and devices are not checked.
 
     Raises:
-        PhraseToolError: there is no such folder, it cannot be written to, or its disk is full.
+        PhraseToolError: the folder does not exist, cannot be written to, or its disk is full.
     """
     if is_stream(path):
         return

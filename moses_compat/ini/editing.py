@@ -1,7 +1,7 @@
 """Changes to a moses.ini that leave every other byte of it as it was.
 
-Comments, blank lines, the order of sections, unknown sections, CRs, bytes that are no UTF-8, a missing last newline
-and the spelling of numbers that stay all come back.
+The copies keep comments, blank lines, the order of sections, unknown sections, CRs, bytes that are not UTF-8, a missing
+last newline and the spelling of unchanged numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from phrasetool.text_splitting import split_lines
 
 
 def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment: str = "") -> str:
-    """The text of an ini with these weights in it.
+    """Return the text of an ini with these weights.
 
     Args:
         ini: of version 1 or 2.
@@ -36,7 +36,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
         comment: lines to put at the top, without `#`.
 
     Raises:
-        DataError: in version 1, a feature has another number of weights, or none.
+        DataError: in version 1, the number of weights of a feature in the ini differs from that in `weights`.
     """
     lines = list(ini.lines)
     missing = {}
@@ -59,7 +59,7 @@ def with_weights(ini: MosesIni, weights: Mapping[str, Sequence[float]], comment:
 
 
 def _add_weights(ini: MosesIni, lines: list[str], weights: Mapping[str, Sequence[float]]) -> None:
-    """Put weight lines behind the head of the last `[weight]` section, or into a new one at the end."""
+    """Insert weight lines below the header of the last `[weight]` section, or into a new section at the end."""
     texts = [f"{name}= {' '.join(map(number_text, values))}" for name, values in weights.items()]
     heads = [i for i, line in enumerate(lines) if _section(line) == "weight"]
     place = heads[-1] + 1 if heads else len(lines)
@@ -76,7 +76,7 @@ def _section(line: str) -> str | None:
 
 
 def moved_to(ini: MosesIni, folder: str) -> MosesIni:
-    """The ini as it must read in another folder: paths that start from its own folder become absolute."""
+    """Return the ini as it has to be written into another folder: paths relative to its own folder become absolute."""
     if os.path.abspath(folder) == os.path.abspath(os.path.dirname(ini.path)):
         return ini
     lines = list(ini.lines)
@@ -89,17 +89,17 @@ def moved_to(ini: MosesIni, folder: str) -> MosesIni:
 
 
 def with_relative_paths(ini: MosesIni) -> str:
-    """The text of an ini whose paths are relative to its folder, so that the folder can be moved as a whole.
+    """Return the text of an ini with all paths relative to its folder, so that the folder can be moved as a whole.
 
     Raises:
-        PhraseToolError: a path has a character that no path in an ini can have.
+        PhraseToolError: a path has a character that is not allowed in an ini.
     """
     folder = os.path.realpath(os.path.dirname(os.path.abspath(ini.path)))
     lines = list(ini.lines)
     for feature in ini.features:
         if path := feature.arguments.get("path"):
             there = ini.resolve(path)
-            # The folder of a link is where it stands, not where it leads.
+            # A symbolic link is named by its own folder, not by that of its target.
             real = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(there))), os.path.basename(there))
             relative = writable_path(os.path.relpath(real, folder))
             lines[feature.line - 1] = _with_arguments(lines[feature.line - 1], feature, {"path": relative})
@@ -107,10 +107,10 @@ def with_relative_paths(ini: MosesIni) -> str:
 
 
 def writable_path(path: str) -> str:
-    """A path that a line of an ini can hold.
+    """Return the path if a line of an ini can hold it.
 
     Raises:
-        PhraseToolError: it has a blank, which parts words, or a `#`, which begins a comment.
+        PhraseToolError: it has a blank, which separates words, or a `#`, which begins a comment.
     """
     if any(character in path for character in " \t\r\n#"):
         raise PhraseToolError(f"{path}: a path in a moses.ini can have no blank and no #; use another name or a link")
@@ -118,14 +118,14 @@ def writable_path(path: str) -> str:
 
 
 def _with_arguments(line: str, feature: FeatureLine, changed: Mapping[str, str]) -> str:
-    """The line of a feature with arguments changed, in either version."""
+    """Return the line of a feature with changed arguments, in either version."""
     if feature.section == "feature":
         return with_arguments(line, changed)
     return with_words(line, {PLACES[feature.section][key]: value for key, value in changed.items()})
 
 
 def with_reordering_table(ini: MosesIni, path: str) -> MosesIni:
-    """An ini for another reordering table of the same type; its text is `.text`.
+    """Return the ini with the path of another reordering table of the same type.
 
     Raises:
         DataError: it has no reordering table, or several.
@@ -142,19 +142,19 @@ def with_reordering_table(ini: MosesIni, path: str) -> MosesIni:
 
 
 def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int, weight: float = 0.0) -> str:
-    """The text of an ini for another phrase table.
+    """Return the text of an ini with another phrase table.
 
-    New columns are expected behind the old ones.  A weight of 0 for them leaves every model score as it was.
+    The new columns must follow the old ones.  With a weight of 0 for the new columns all model scores are unchanged.
 
     Args:
         ini: of version 1 or 2.
         table: one of its tables that `ini_tables.check_table` accepts.
         path: the new table; None keeps the path.
-        columns: its scores per entry.
+        columns: number of scores per entry of the new table.
         weight: of each new column.
 
     Raises:
-        PhraseToolError: the table of the ini has more columns than that, or the path cannot be written.
+        PhraseToolError: the table of the ini has more columns, or the path has a character that is not allowed.
     """
     before = int(table.arguments.get("num-features", "1"))
     if columns < before:
@@ -180,15 +180,15 @@ def with_table(ini: MosesIni, table: FeatureLine, path: str | None, columns: int
 
 
 def with_table_file(ini: MosesIni, table: FeatureLine, path: str, columns: int, weight: float, output: str) -> str:
-    """The text of an ini with another file in the place of a phrase table, as it must read where it will be.
+    """Return the text of an ini that names another phrase table file, for writing to `output`.
 
     Args:
         ini: of version 1 or 2.
         table: one of its tables, see `with_table`.
-        path: the file; if the ini names it already, the spelling of its path stays.
-        columns: scores of an entry of that file.
-        weight: of new columns.
-        output: the file that the ini will be.
+        path: the new table file; if the ini names it already, the spelling of its path stays.
+        columns: number of scores per entry of that file.
+        weight: of each new column.
+        output: the file to which the text will be written; decides how relative paths are written.
     """
     same = same_file(ini.resolve(table.arguments["path"]), path)
     moved = moved_to(ini, os.path.dirname(output))
@@ -199,19 +199,19 @@ def new_moses_ini(
     table: str, columns: int, language_model: str, order: int, reordering: str | None = None,
     reordering_type: str = "wbe-msd-bidirectional-fe-allff", distortion_limit: int = 6,
 ) -> str:  # fmt: skip
-    """The text of a moses.ini as train-model.perl writes it, with its default weights.
+    """Return the text of a moses.ini as train-model.perl writes it, with its default weights.
 
     Args:
         table: path of the phrase table.
-        columns: its scores per entry.
+        columns: number of scores per entry of the phrase table.
         language_model: path of an ARPA file or kenlm binary.
-        order: its order.
+        order: n-gram order of the language model.
         reordering: path of a reordering table.
-        reordering_type: its type.
-        distortion_limit: words a jump may span.
+        reordering_type: type of the reordering table.
+        distortion_limit: largest number of words that a jump may span.
 
     Raises:
-        PhraseToolError: a path has a character that no path in an ini can have.
+        PhraseToolError: a path has a character that is not allowed in an ini.
     """
     for path in (table, language_model, reordering or ""):
         writable_path(path)

@@ -1,9 +1,10 @@
-"""A moses.ini in memory: its text, its sections, the features and weights it means.
+"""A moses.ini in memory: its text, its sections, its features and their weights.
 
-Moses starts relative paths from its working directory.  If a file that exists next to the ini does not exist there,
-Moses would stop; then all relative paths start from the ini's folder, so that a folder with a model can be used from
-anywhere.
-Files of one ini never come from both folders: what is in the working directory by chance is another model's.
+Moses resolves relative paths against its working directory.  If a file exists next to the ini but not in the working
+directory, Moses would stop; phrasetool then resolves all relative paths against the ini's folder, so that a model
+folder can be used from anywhere.
+Files of one ini never come from both folders: a file that is in the working directory by chance belongs to another
+model.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from functools import cached_property
 
 from phrasetool.errors import DataError
 
-# What Moses strips from the ends of a line; words are parted by the first two only.
+# Characters that Moses strips from the ends of a line; only the first two separate words.
 BLANK = " \t\r"
 WORD = re.compile(r"[^ \t\r]+")
-# Words that Moses takes for true and for false (moses/Util.cpp), in any case.
+# Words that Moses reads as true and as false (moses/Util.cpp), in upper or lower case.
 _TRUE, _FALSE = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PARTS = re.compile(r"([^#]*?)([ \t\r]*(?:#.*)?)\Z", re.DOTALL)
-# Endings that Moses adds to the names of tables itself; `.gz` may also be an ending that the file has lost.
+# Endings that Moses itself appends to the names of tables; `.gz` may also have been removed from the file's name.
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 
 
 @dataclass(frozen=True)
 class FeatureLine:
-    """A line of the `[feature]` section, or one of version 1 that means the same.
+    """A line of the `[feature]` section, or an equivalent line of version 1.
 
     Attributes:
         kind: the class, e.g. `PhraseDictionaryMemory`.
         name: its name, e.g. `TranslationModel0`; by default the class and its number.
         arguments: its other `key=value` words.
         line: 1-based line number.
-        section: where it stands: `feature`, or a section of version 1 such as `ttable-file`.
+        section: the section that holds the line: `feature`, or a section of version 1 such as `ttable-file`.
     """
 
     kind: str
@@ -49,43 +50,43 @@ class FeatureLine:
 
 
 def bare(line: str) -> str:
-    """A line without its comment and the blanks around it."""
+    """Return a line without its comment and without leading and trailing blanks."""
     return line.split("#", 1)[0].strip(BLANK)
 
 
 def boolean(text: str) -> bool | None:
-    """The truth value that Moses reads in a word; None for a word that it stops at."""
+    """Return a word as Moses' truth value; None for a word that Moses rejects."""
     word = text.lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def parse_number(text: str) -> float | None:
-    """The finite number that a word is, as C++ reads it; None for another word."""
+    """Return a word as a finite number, as C++ parses it; None if it is not one."""
     value = float(text) if _NUMBER.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
 
 
 def _parts(line: str) -> tuple[str, str]:
-    """What a line says; and the blanks, the comment and the CR behind it."""
+    """Split a line into its content, and the blanks, comment and CR that follow."""
     match = _PARTS.match(line)
     assert match
     return match[1], match[2]
 
 
 def with_arguments(line: str, changed: Mapping[str, str]) -> str:
-    """A feature line with some of its `key=value` words changed, or added behind the others."""
+    """Return a feature line with some of its `key=value` words changed, or appended."""
     text, rest = _parts(line)
     for key, value in changed.items():
-        found = re.search(rf"(?<=[ \t]){re.escape(key)}=[^ \t\r]*", text)
-        if found:
-            text = f"{text[: found.start()]}{key}={value}{text[found.end() :]}"
+        match = re.search(rf"(?<=[ \t]){re.escape(key)}=[^ \t\r]*", text)
+        if match:
+            text = f"{text[: match.start()]}{key}={value}{text[match.end() :]}"
         else:
             text = f"{text} {key}={value}"
     return text + rest
 
 
 def with_words(line: str, changed: Mapping[int, str]) -> str:
-    """A line with some of its words changed, by their places from 0."""
+    """Return a line with some of its words replaced, given by 0-based position."""
     words = list(WORD.finditer(line))
     for place in sorted(changed, reverse=True):
         line = line[: words[place].start()] + changed[place] + line[words[place].end() :]
@@ -93,7 +94,7 @@ def with_words(line: str, changed: Mapping[int, str]) -> str:
 
 
 def with_numbers(line: str, values: Sequence[float], first: int = 1) -> str:
-    """A line with these numbers behind its first words; a number that has its value keeps its spelling."""
+    """Return a line with these numbers behind its `first` words; an unchanged number keeps its spelling."""
     text, rest = _parts(line)
     words = list(WORD.finditer(text))
     end = words[first - 1].end() if first else 0
@@ -109,23 +110,23 @@ def with_numbers(line: str, values: Sequence[float], first: int = 1) -> str:
 
 
 def number_text(value: float) -> str:
-    """A weight as it is written: all the digits of single precision."""
+    """Return a weight as text, with all digits of single precision."""
     return format(float(value), ".9g")
 
 
 def like(text: str, neighbour: str) -> str:
-    """A new line, with a CR if the line beside it ends with one."""
+    """Return a new line, with a CR if the neighbouring line ends with one."""
     return text + "\r" if neighbour.endswith("\r") else text
 
 
 @dataclass(frozen=True)
 class PathBase:
-    """A folder, and what should be known about the choice.
+    """The folder against which relative paths are resolved, and a note on this choice.
 
     Attributes:
         folder: the folder; empty for the working directory.
-        note: how the paths are read if it is not as Moses reads them, or if another reading is possible; may be empty.
-        doubtful: whether a file of the same name and with another content exists in the other folder.
+        note: how paths are resolved, where this differs from Moses or is ambiguous; may be empty.
+        doubtful: whether the other folder has a file of the same name with other content.
     """
 
     folder: str
@@ -134,35 +135,35 @@ class PathBase:
 
 
 def base_of(ini: str, paths: Sequence[str]) -> PathBase:
-    """The folder that relative paths of an ini start from.
+    """Choose the folder against which the relative paths of an ini are resolved.
 
     Args:
         ini: the path of the ini.
         paths: all paths that it names; some may not exist.
 
     Raises:
-        ValueError: some exist in the working directory alone, and others next to the ini alone.
+        ValueError: some files exist only in the working directory, and others only next to the ini.
     """
     own = os.path.dirname(ini)
     relative = [path for path in paths if not os.path.isabs(path)]
     here = {path: place for path in relative if (place := _existing(path))}
-    beside = {path: place for path in relative if (place := _existing(os.path.join(own, path)))}
+    next_to_ini = {path: place for path in relative if (place := _existing(os.path.join(own, path)))}
     if not own or os.path.realpath(own) == os.path.realpath("."):
         return PathBase(own)
-    missing_here, missing_beside = ([path for path in one if path not in other] for one, other in
-                                    ((beside, here), (here, beside)))  # fmt: skip
-    if missing_here and missing_beside:
+    missing_here, missing_next_to_ini = ([path for path in one if path not in other] for one, other in
+                                         ((next_to_ini, here), (here, next_to_ini)))  # fmt: skip
+    if missing_here and missing_next_to_ini:
         raise ValueError(
-            f"{missing_beside[0]} exists in the working directory alone and {missing_here[0]} in {own} alone; "
-            "relative paths start from one folder"
+            f"{missing_next_to_ini[0]} exists only in the working directory and {missing_here[0]} only in {own}; "
+            "all relative paths must start from one folder"
         )
-    doubtful = [path for path in here if path in beside and _differ(here[path], beside[path])]
+    doubtful = [path for path in here if path in next_to_ini and _differ(here[path], next_to_ini[path])]
     if here and not missing_here:
         if not doubtful:
             return PathBase("")
         note = f"{doubtful[0]} of the working directory is used, as by Moses, and not that in {own}, which differs"
         return PathBase("", note, True)
-    if not beside:
+    if not next_to_ini:
         return PathBase(own)
     note = f"its paths start from {own}: {missing_here[0]} does not exist in the working directory, where Moses looks"
     if doubtful:
@@ -184,7 +185,7 @@ def _differ(first: str, second: str) -> bool:
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-# How text of an ini becomes bytes and the other way round: bytes that are no UTF-8 come back as they were.
+# Codec and error handler for the text of an ini; bytes that are not UTF-8 survive reading and writing.
 ENCODING = ("utf-8", "surrogateescape")
 
 
@@ -194,13 +195,13 @@ class MosesIni:
 
     Attributes:
         path: the file.
-        lines: its text, cut at every LF: the last one is empty if the file ends as it should.
+        lines: its text, split at every LF; the last one is empty if the file ends with LF.
         version: 1 or 2.
-        sections: section name -> its values, comments and blank lines left out.
+        sections: section name -> its values, without comments and blank lines.
         section_lines: section name -> the 1-based line numbers of its values.
         features: the feature functions, in order.
         weights: feature name -> numbers.
-        weight_lines: feature name -> 1-based number of the line its weights stand in, or begin in.
+        weight_lines: feature name -> 1-based number of the (first) line that holds its weights.
         number_lines: version 1 only: feature name -> the line of each of its weights.
     """
 
@@ -216,19 +217,19 @@ class MosesIni:
 
     @property
     def text(self) -> str:
-        """The ini as it is, byte for byte once written with `ENCODING`."""
+        """The text of the ini; encoded with `ENCODING` it is byte-identical to the file."""
         return "\n".join(self.lines)
 
     def error(self, message: str, line: int | None = None, *, remedy: str | None = None) -> DataError:
-        """An error that names the file, and the line if there is one; see `DataError`."""
+        """Return an error that names the file and, if given, the line; see `DataError`."""
         return DataError(self.path, message, line, remedy=remedy)
 
     @cached_property
     def path_base(self) -> PathBase:
-        """Where relative paths start from, see `base_of`.
+        """The folder against which relative paths are resolved, see `base_of`.
 
         Raises:
-            DataError: it cannot be told.
+            DataError: the files exist partly in one folder and partly in the other.
         """
         named = [path for feature in self.features if (path := feature.arguments.get("path"))]
         try:
@@ -237,7 +238,7 @@ class MosesIni:
             raise self.error(str(error)) from error
 
     def resolve(self, path: str) -> str:
-        """A path as the ini means it.
+        """Return a path of the ini resolved against its base folder.
 
         Raises:
             DataError: see `path_base`.
@@ -248,15 +249,15 @@ class MosesIni:
 
     @property
     def paths(self) -> list[str]:
-        """The files its features name, resolved; some may not exist."""
+        """Return the files that its features name, resolved; some may not exist."""
         return [self.resolve(path) for feature in self.features if (path := feature.arguments.get("path"))]
 
     def values(self, section: str) -> list[tuple[str, int]]:
-        """The values of a section and their 1-based line numbers."""
+        """Return the values of a section and their 1-based line numbers."""
         return list(zip(self.sections.get(section, []), self.section_lines.get(section, []), strict=True))
 
     def number(self, section: str, default: int) -> int:
-        """The integer a section holds."""
+        """Return the integer of a section, or the default if it has no value."""
         values = self.sections.get(section)
         if not values:
             return default
@@ -266,10 +267,10 @@ class MosesIni:
         return int(values[0])
 
     def check_weights(self) -> None:
-        """Refuse weights of no feature, as Moses does.
+        """Refuse weights without a feature, as Moses does.
 
         Raises:
-            DataError: there are some, or weights of a sparse feature, which the decoder does not have.
+            DataError: weights belong to a missing feature, or to a sparse feature, which the decoder does not support.
         """
         names = {feature.name for feature in self.features}
         for name, line in self.weight_lines.items():

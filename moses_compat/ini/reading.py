@@ -1,17 +1,17 @@
-"""Read a moses.ini of either version, and check that its sections change nothing that the decoder does not support.
+"""Parse a moses.ini of either version, and refuse sections that the decoder does not support.
 
 Facts from moses/Parameter.cpp, moses/parameters/*.cpp, FF/FeatureFunction.cpp and StaticData.cpp: `#` begins a comment
 anywhere; a section holds one value per line; a feature line is a class name and `key=value` words; a weight line is a
-feature's name with `=` at its end, and numbers.  Words are separated by spaces and tabs, by no other character.  A
-section without values does not count, the first value counts where one is expected, and an unknown section ends Moses.
+feature's name with `=` at its end, and numbers.  Only spaces and tabs separate words.  Moses ignores a section without
+values, uses the first value where one is expected, and stops at an unknown section.
 
-Version 1 is turned into the features and weights of version 2, as Moses does when it starts (`ConvertWeightArgs` of
-moses/Parameter.cpp and what it calls).  Its weights stand in lines of their own; `[weight-t]` holds those of all phrase
-tables one after the other, `[weight-d]` that of the distance first and then those of the reordering tables.
+Version 1 is converted to the features and weights of version 2, as Moses does when it starts (`ConvertWeightArgs` of
+moses/Parameter.cpp and the functions that it calls).  Version 1 has one weight per line; `[weight-t]` holds those of
+all phrase tables in order, `[weight-d]` the distortion weight first and then those of the reordering tables.
 
-A decoder must not pass over a section that changes what Moses prints.  So each section of an ini is in one of four
-classes: Moses reads it for something else than the translation of text by phrases (`_IRRELEVANT`), it has a value with
-which nothing changes (`_NEUTRAL`), the decoder supports it, or the ini is refused.
+A decoder must not ignore a section that changes the output of Moses.  So each section of an ini belongs to one of four
+classes: it does not concern phrase-based translation (`_IRRELEVANT`), its value changes nothing (`_NEUTRAL`), the
+decoder supports it, or the ini is refused.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dataclasses import replace
 from moses_compat.files.streams import Input
 from moses_compat.ini.moses_ini import ENCODING, WORD, FeatureLine, MosesIni, bare, boolean, parse_number
 
-# Where in a line the number of scores and the path stand, from 0.
+# 0-based positions of the number of scores and of the path in a line.
 PLACES: Mapping[str, Mapping[str, int]] = {
     "ttable-file": {"num-features": 3, "path": 4},
     "distortion-file": {"path": 3},
     "lmodel-file": {"path": 3},
 }
-# The class of a table by the number that begins its line; others are 8 and 14 (suffix arrays), 15 and 16 (caches).
+# The class of a table by the first number of its line; other numbers are 8 and 14 (suffix arrays), 15, 16 (caches).
 _TABLES = {
     0: "PhraseDictionaryMemory", 1: "PhraseDictionaryBinary", 2: "PhraseDictionaryOnDisk",
     6: "PhraseDictionaryMemory", 8: "PhraseDictionarySuffixArray", 12: "PhraseDictionaryCompact",
     14: "PhraseDictionaryDynSuffixArray", 15: "PhraseDictionaryDynamicCacheBased", 16: "PhraseDictionaryCache",
 }  # fmt: skip
 _LANGUAGE_MODELS = {0: "SRILM", 1: "IRSTLM", 8: "KENLM", 9: "KENLM"}
-# Sections that make an ini one of version 1: those that Parameter.cpp will not have beside [feature] and [weight].
+# Sections that make an ini one of version 1: Parameter.cpp refuses them together with [feature] and [weight].
 _KNOWN = ("ttable-file", "weight-t", "distortion-file", "weight-d", "lmodel-file", "weight-l", "weight-w", "weight-p")
 _OTHER = (
     "generation-file", "weight-generation", "weight-i", "weight-e", "weight-lex", "weight-glm", "weight-wt",
@@ -48,7 +48,7 @@ _OTHER = (
 VERSION_1 = (*_KNOWN, "weight-u", "ttable-limit", *_OTHER)
 
 # Threads, logging and servers; caches and binary tables; settings of searches, input types and decision rules that
-# need another section to be used at all; sections that no part of Moses reads.
+# have no effect without another section; sections that no part of Moses reads.
 _IRRELEVANT = (
     "threads", "verbose", "description", "server-port", "server-log", "serial", "server-maxconn",
     "server-maxconn-backlog", "server-keepalive-maxconn", "server-keepalive-timeout", "server-timeout",
@@ -59,7 +59,7 @@ _IRRELEVANT = (
     "link-param-count", "references", "distortion", "lmodel-oov-feature",
 )  # fmt: skip
 
-# Sections that only a command which prints translations supports; others refuse what is not neutral.
+# Sections that only a command which prints translations supports; other commands refuse values that are not neutral.
 PRINTED = ("mark-unknown", "weight-overwrite")
 SUPPORTED = (
     "feature", "weight", "mapping", "decoding-graph-backoff", "search-algorithm", "stack", "cube-pruning-pop-limit",
@@ -67,7 +67,7 @@ SUPPORTED = (
     "unknown-word-suffix", "print-alignment-info", *PRINTED,
 )  # fmt: skip
 
-# One-letter and other short names that Moses has on its command line; in an ini it passes over them.
+# One-letter and other short names of Moses' command line options; Moses ignores them in an ini.
 _SHORT = {
     "f": "config", "i": "input-file", "v": "verbose", "fd": "factor-delimiter", "b": "beam-threshold",
     "edt": "early-discarding-threshold", "s": "stack", "sd": "stack-diversity", "wf": "weight-file",
@@ -91,18 +91,18 @@ _Neutral = Callable[[Sequence[str]], bool]
 
 
 def _version_1_sections(ini: MosesIni) -> list[str]:
-    """The sections of an ini that only version 1 has."""
+    """Return the sections of an ini that only version 1 has."""
     return [name for name, values in ini.sections.items() if values and name in (*_KNOWN, "weight-u", *_OTHER)]
 
 
 def _convert_version_1(ini: MosesIni) -> None:
-    """Fill in the features and weights that the sections of version 1 mean.
+    """Fill in the features and weights that the sections of version 1 define.
 
-    What has no counterpart here, such as `[generation-file]`, becomes a feature whose class is the section's name, for
-    a decoder to refuse.
+    A section without a counterpart, such as `[generation-file]`, becomes a feature whose class is the section's name,
+    so that the decoder refuses it.
 
     Raises:
-        DataError: a line is not what its section holds, or a section has too few weights, or `[weight-t]` too many.
+        DataError: a line is invalid in its section, a section has too few weights, or `[weight-t]` too many.
     """
     _single(ini, "weight-w", "WordPenalty")
     _language_models(ini)
@@ -116,7 +116,7 @@ def _convert_version_1(ini: MosesIni) -> None:
             _add(ini, f"[{section}]", f"[{section}]", {}, line, section)
     kinds = {feature.kind for feature in ini.features}
     for kind in {"WordPenalty", "UnknownWordPenalty"} - kinds:
-        # Moses adds these two in any case.
+        # Moses always adds these two.
         _add(ini, kind, f"{kind}0", {}, len(ini.lines), "")
 
 
@@ -125,12 +125,12 @@ def _add(ini: MosesIni, kind: str, name: str, arguments: Mapping[str, str], line
 
 
 def _numbers(ini: MosesIni, section: str) -> list[tuple[float, int]]:
-    found = []
+    numbers = []
     for value, line in ini.values(section):
         if (number := parse_number(value)) is None:
             raise ini.error(f"[{section}]: expected one finite number a line, found {value!r}", line)
-        found.append((number, line))
-    return found
+        numbers.append((number, line))
+    return numbers
 
 
 def _words(ini: MosesIni, section: str, value: str, line: int, least: int, form: str) -> list[str]:
@@ -147,7 +147,7 @@ def _whole(ini: MosesIni, section: str, text: str, line: int) -> int:
 
 
 def _weigh(ini: MosesIni, name: str, numbers: list[tuple[float, int]]) -> None:
-    """Give a feature these weights."""
+    """Set the weights of a feature."""
     ini.weights[name] = [number for number, _ in numbers]
     ini.number_lines[name] = [line for _, line in numbers]
     if numbers:
@@ -237,7 +237,7 @@ def read_moses_ini(path: str) -> MosesIni:
     """Read a moses.ini of version 1 or 2.
 
     Raises:
-        DataError: the file cannot be read, mixes both versions, or a line is not what its section holds.
+        DataError: the file cannot be read, mixes both versions, or a line is invalid in its section.
     """
     with Input(path) as source:
         data = source.read_all()
@@ -245,12 +245,12 @@ def read_moses_ini(path: str) -> MosesIni:
 
 
 def parse_moses_ini(path: str, text: str) -> MosesIni:
-    """The text of a moses.ini of version 1 or 2, as if it stood in that file.
+    """Parse the text of a moses.ini of version 1 or 2; `path` is its name in messages.
 
     Raises:
         DataError: as `read_moses_ini`.
     """
-    # Not `splitlines`, which knows more line ends than Moses; a CR stays where it is.
+    # Not `splitlines`, which splits at more line ends than Moses; a CR remains part of its line.
     ini = MosesIni(path, text.split("\n"))
     section = ""
     for number, line in enumerate(ini.lines, 1):
@@ -258,7 +258,7 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
         if not value:
             continue
         if value[0] == "[":
-            # What follows the bracket is ignored, and so is the line if there is none.
+            # Moses ignores text behind the bracket, and the whole line if the bracket is missing.
             if "]" in value:
                 section = value[1 : value.index("]")]
                 ini.sections.setdefault(section, [])
@@ -269,7 +269,7 @@ def parse_moses_ini(path: str, text: str) -> MosesIni:
     _interpret(ini)
     for feature in ini.features:
         if any("\0" in argument for argument in feature.arguments.values()):
-            raise ini.error(f"{feature.name}: a zero byte, which no name of a file and no number has", feature.line)
+            raise ini.error(f"{feature.name}: a zero byte, which is invalid in file names and numbers", feature.line)
     return ini
 
 
@@ -298,11 +298,11 @@ def _feature(ini: MosesIni, value: str, number: int, unnamed: dict[str, int]) ->
         if not equals:
             raise ini.error(f"{kind}: expected key=value, found {word!r}", number)
         if key in arguments:
-            raise ini.error(f"{kind}: the key {key} stands twice", number)
+            raise ini.error(f"{kind}: the key {key} is given twice", number)
         arguments[key] = argument
     name = arguments.pop("name", "")
     if not name:
-        # Moses counts those without a name only.
+        # Moses numbers only the features without a name.
         name = f"{kind}{unnamed.get(kind, 0)}"
         unnamed[kind] = unnamed.get(kind, 0) + 1
     if any(feature.name == name for feature in ini.features):
@@ -316,7 +316,7 @@ def _weight(ini: MosesIni, value: str, number: int) -> None:
         raise ini.error(f"expected a feature name with = at its end and numbers, found {value!r}", number)
     name = name[:-1]
     if name in ini.weights:
-        raise ini.error(f"the weights of {name} stand twice", number)
+        raise ini.error(f"the weights of {name} are given twice", number)
     values = [parse_number(word) for word in words]
     if None in values:
         raise ini.error(f"{name}= a weight is not a finite number", number)
@@ -345,8 +345,8 @@ def _is(number: float) -> _Neutral:
 
 
 def _not_above_0(values: Sequence[str]) -> bool:
-    found = parse_number(values[0])
-    return found is not None and found <= 0
+    number = parse_number(values[0])
+    return number is not None and number <= 0
 
 
 def _word(word: str) -> _Neutral:
@@ -357,7 +357,7 @@ def _only_factor_0(values: Sequence[str]) -> bool:
     return list(values) == ["0"]
 
 
-# Section -> whether its values, of which there is one at least, change nothing.
+# Section -> test whether its values (at least one) change nothing.
 _NEUTRAL: Mapping[str, _Neutral] = {
     **dict.fromkeys(
         (
@@ -403,7 +403,7 @@ _NEUTRAL: Mapping[str, _Neutral] = {
     "input-factors": _only_factor_0, "output-factors": _only_factor_0, "factor-delimiter": _word("|"),
 }  # fmt: skip
 
-# How else to get what a section asks for.
+# Alternatives to unsupported sections.
 _INSTEAD = {
     "n-best-list": "`decode --n-best-list` writes one",
     "include-segmentation-in-n-best": "`decode --segmentation` writes it",
@@ -421,7 +421,7 @@ _INSTEAD = {
 
 
 def known_sections() -> list[str]:
-    """All sections that Moses 4 has, of both versions."""
+    """Return all sections that Moses 4 has, of both versions."""
     return sorted({*_IRRELEVANT, *SUPPORTED, *_NEUTRAL, *VERSION_1})
 
 
@@ -433,7 +433,7 @@ def check_sections(ini: MosesIni, printed: bool = False) -> None:
         printed: whether the sections of `PRINTED` are supported.
 
     Raises:
-        DataError: names the section, and what Moses does with it.
+        DataError: the ini has such a section; the message names it and describes how Moses handles it.
     """
     for section, values in ini.sections.items():
         if not values or section in _IRRELEVANT or (section in SUPPORTED and (printed or section not in PRINTED)):
@@ -454,7 +454,7 @@ def check_sections(ini: MosesIni, printed: bool = False) -> None:
 
 
 def overwritten(ini: MosesIni) -> MosesIni:
-    """The ini with the weights of `[weight-overwrite]` in the place of those of `[weight]`; `x` keeps a weight."""
+    """Return the ini with the weights of `[weight-overwrite]` in place of those of `[weight]`; `x` keeps a weight."""
     values = ini.values("weight-overwrite")
     if not values:
         return ini
@@ -481,13 +481,13 @@ def _unknown(section: str) -> str:
     if not section:
         return "a value before the first section; Moses stops at it"
     if section in _SHORT:
-        return f"[{section}]: Moses passes over this short name in an ini; the section is [{_SHORT[section]}]"
+        return f"[{section}]: Moses ignores this short name in an ini; the section is [{_SHORT[section]}]"
     if section in VERSION_1:
-        return f"[{section}] is of version 1; Moses does not take it together with [feature]"
+        return f"[{section}] is of version 1; Moses does not accept it together with [feature]"
     close = closest(section, known_sections())
     return f"there is no section [{section}]; Moses stops at it{f': is it [{close}]?' if close else ''}"
 
 
 def closest(word: str, words: Collection[str]) -> str:
-    """The word most like a misspelt one; nothing if none is like it."""
+    """Return the word closest to a misspelt one; empty if none is close."""
     return next(iter(difflib.get_close_matches(word, words, 1, 0.75)), "")

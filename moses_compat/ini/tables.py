@@ -1,4 +1,4 @@
-"""The phrase tables of a moses.ini: choice of one, checks before columns are added, and the weights of its entries."""
+"""The phrase tables of a moses.ini: choice of one, checks before columns are added, and its weights."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from phrasetool.phrases import FloatArray
 
 # Classes that read a table as text.
 TEXT = ("PhraseDictionaryMemory", "PhraseDictionaryScope3", "RuleTable")
-# Classes that read what a program made of a table.
+# Classes that read a binary table, and their names in messages.
 BINARY = {
     "PhraseDictionaryCompact": "CompactPT",
     "PhraseDictionaryOnDisk": "OnDisk",
     "PhraseDictionaryBinary": "binary",
     "ProbingPT": "ProbingPT",
 }
-# Sections that may speak of a feature by its name, with as many numbers as it has scores.
+# Sections that may refer to a feature by its name, with as many numbers as it has scores.
 _OVERWRITES = (
     "weight-add", "weight-overwrite", "alternate-weight-setting", "feature-add", "feature-overwrite",
     "feature-name-overwrite",
@@ -33,14 +33,14 @@ _ENDING = re.compile(r"\.(gz|minphr)$")
 
 @dataclass(frozen=True)
 class TableWeights:
-    """The weights of a model that make the score of an entry.
+    """The weights of a model that determine the score of an entry.
 
     Attributes:
         scores: float32, shape (C,), of the score columns.
-        phrase_penalty: of one more phrase.
-        distortion: of a jump by a word.
+        phrase_penalty: of each phrase.
+        distortion: of each word that a jump spans.
         name: of the table's feature in the ini, for messages.
-        size: the sum of the sizes of all weights of the model; scores divided by it do not depend on their scale.
+        size: sum of the absolute values of all weights of the model, by which scores are normalised.
     """
 
     scores: FloatArray
@@ -50,7 +50,7 @@ class TableWeights:
     size: float = 1.0
 
     def total(self, logs: FloatArray) -> FloatArray:
-        """What N entries add to the score of the model.
+        """Return the contributions of N entries to the model score.
 
         Args:
             logs: float32, shape (N, C), natural logarithms of their scores.
@@ -58,7 +58,7 @@ class TableWeights:
         Returns:
             float32, shape (N,).
         """
-        # Column by column: a product of matrices may add in an order that depends on the number of entries.
+        # Column by column: the order of additions in a matrix product may depend on the number of entries.
         total = np.full(len(logs), self.phrase_penalty, np.float64)
         for column, weight in enumerate(self.scores.astype(np.float64)):
             total += weight * logs[:, column]
@@ -66,7 +66,7 @@ class TableWeights:
 
 
 def weights_of(ini: MosesIni, table: FeatureLine) -> TableWeights:
-    """The weights that an ini of version 1 or 2 gives the entries of one of its phrase tables.
+    """Return the weights that an ini of version 1 or 2 gives the entries of one of its phrase tables.
 
     Args:
         ini: the ini.
@@ -99,7 +99,7 @@ def weights_of(ini: MosesIni, table: FeatureLine) -> TableWeights:
 
 
 def _weights(ini: MosesIni, feature: FeatureLine) -> list[float]:
-    """The weights of a feature, which must stand in the ini."""
+    """Return the weights of a feature, which the ini must define."""
     if feature.name not in ini.weights:
         raise ini.error(
             f"[weight] has no line {feature.name}=, and Moses would take 1 for every weight; give it one", feature.line
@@ -108,7 +108,7 @@ def _weights(ini: MosesIni, feature: FeatureLine) -> list[float]:
 
 
 def phrase_tables(ini: MosesIni) -> list[FeatureLine]:
-    """All phrase tables of an ini, of whatever kind, in order."""
+    """Return all phrase tables of an ini, of any class, in order."""
     return [
         feature for feature in ini.features
         if feature.kind in (*TEXT, *BINARY)
@@ -117,36 +117,36 @@ def phrase_tables(ini: MosesIni) -> list[FeatureLine]:
 
 
 def find_table(ini: MosesIni, table: str) -> FeatureLine:
-    """The phrase table of an ini that is this file, or the only one it has (of which this file may be a part).
+    """Return the phrase table of an ini that is this file, or its only one (of which this file may be a part).
 
-    Paths are read as by `MosesIni.resolve`; `.gz` may be missing on either side, if no table has the very name.
+    Paths are resolved with `MosesIni.resolve`; if no table has exactly this name, `.gz` may be missing on either side.
 
     Raises:
-        DataError: it has several tables and none is this file, or several are.
+        DataError: the ini has several tables of which none or more than one is this file, or no table at all.
     """
     tables = phrase_tables(ini)
-    found = _matching(ini, tables, table)
-    if len(found) == 1:
-        return found[0]
-    if not found and len(tables) == 1:
-        # Annotating follows pruning, and a pruned table has another name.
+    matches = _matching(ini, tables, table)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches and len(tables) == 1:
+        # A table may be pruned before it is annotated, and then has another name.
         return tables[0]
-    if found:
-        raise ini.error(f"several of its phrase tables are {table}: {_listed(found)}; expected one")
+    if matches:
+        raise ini.error(f"several of its phrase tables are {table}: {_listed(matches)}; expected one")
     raise ini.error(f"none of its phrase tables is {table}: {_listed(tables)}", remedy="put the table into the ini")
 
 
 def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureLine:
-    """The phrase table of an ini whose place another one shall take.
+    """Return the phrase table of an ini that another table is to replace.
 
     Args:
         ini: the ini.
-        table: the file to come; if the ini names it already, that is the place.
+        table: the new table file; if the ini names it already, its feature is returned.
         name: of the feature, in version 1 also the name that convert-moses-ini-to-v2.perl gives it; without it, the ini
-            must have one text table only, or name `table`.
+            must have only one text table, or name `table`.
 
     Raises:
-        DataError: there is no such table, or several could be meant.
+        DataError: no table matches, or several do.
     """
     tables = phrase_tables(ini)
     if name is not None:
@@ -154,14 +154,14 @@ def choose_table(ini: MosesIni, table: str, name: str | None = None) -> FeatureL
             if feature.name == name or (ini.version == 1 and name == f"TranslationModel{index}"):
                 return feature
         raise ini.error(f"there is no phrase table {name}: {_listed(tables)}")
-    found = _matching(ini, tables, table)
-    if not found:
-        found = [feature for feature in tables if feature.kind in TEXT] or tables
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = _matching(ini, tables, table)
+    if not matches:
+        matches = [feature for feature in tables if feature.kind in TEXT] or tables
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise ini.error(f"there is no phrase table: {_listed(tables)}")
-    raise ini.error(f"several phrase tables could be meant: {_listed(found)}", remedy="name a table of the ini")
+    raise ini.error(f"several phrase tables could be meant: {_listed(matches)}", remedy="name a table of the ini")
 
 
 def _listed(tables: Sequence[FeatureLine]) -> str:
@@ -169,7 +169,7 @@ def _listed(tables: Sequence[FeatureLine]) -> str:
 
 
 def _matching(ini: MosesIni, tables: Sequence[FeatureLine], table: str) -> list[FeatureLine]:
-    """The tables whose path is this file; or else, whose path is this file but for an ending."""
+    """Return the tables with exactly this path, or else those whose path differs from it only by an ending."""
 
     def named(feature: FeatureLine, paths: Iterable[str]) -> bool:
         return "path" in feature.arguments and any(_same(ini.resolve(path), table) for path in paths)
@@ -179,7 +179,7 @@ def _matching(ini: MosesIni, tables: Sequence[FeatureLine], table: str) -> list[
 
 
 def _spellings(path: str) -> list[str]:
-    """The names of a text table that may be meant by a path, or that a binary table may have been made from."""
+    """Return the possible names of the text table for a path, which may be that of a binary table made from it."""
     stem = _ENDING.sub("", path)
     return [stem, f"{stem}.gz"]
 
@@ -195,14 +195,14 @@ def check_table(ini: MosesIni, table: FeatureLine) -> None:
     """Refuse a table to which no columns can be added, or an ini that Moses or its tuning would refuse.
 
     Raises:
-        DataError: says what is wrong, in which line, and what to do.
+        DataError: one of these holds; the message names the line and what to do.
     """
     _check_kind(ini, table)
     for feature in ini.features:
         _check_counts(ini, feature, least=int(feature is table))
         if "_" in feature.name and _tuneable(feature) and feature.section == "feature":
             raise ini.error(
-                f"{feature.name}: tuning takes a name with an underscore for a sparse feature; "
+                f"{feature.name}: tuning treats a name with an underscore as a sparse feature; "
                 "rename it here and in [weight]",
                 feature.line,
             )
@@ -217,15 +217,15 @@ def check_table(ini: MosesIni, table: FeatureLine) -> None:
     for section in _OVERWRITES:
         for value, line in ini.values(section):
             harmless = section == "feature-overwrite" and not _COUNTED.search(value)
-            if _speaks_of(value, table.name) and not harmless:
-                raise ini.error(f"[{section}] speaks of {table.name} too; edit the ini by hand", line)
+            if _refers_to(value, table.name) and not harmless:
+                raise ini.error(f"[{section}] also refers to {table.name}; edit the ini by hand", line)
 
 
 def _check_kind(ini: MosesIni, table: FeatureLine) -> None:
     path = table.arguments.get("path", "")
     if table.kind in BINARY:
-        beside = _text_beside(ini.resolve(path)) if path else None
-        named = f" ({beside} lies beside it)" if beside else ""
+        text_table = _text_table_next_to(ini.resolve(path)) if path else None
+        named = f" ({text_table} exists next to it)" if text_table else ""
         memory = "PhraseDictionaryMemory" if ini.version == 2 else "type 0"
         raise ini.error(
             f"{table.name} is a {BINARY[table.kind]} table ({path}), which cannot be annotated: annotate the text "
@@ -238,18 +238,18 @@ def _check_kind(ini: MosesIni, table: FeatureLine) -> None:
         raise ini.error(f"{table.name}: expected path=FILE", table.line)
 
 
-def _text_beside(path: str) -> str | None:
-    """The text table that a binary one was probably made from."""
+def _text_table_next_to(path: str) -> str | None:
+    """Return the text table that a binary one was probably made from."""
     folder = os.path.dirname(path)
     names = [*_spellings(path), os.path.join(folder, "phrase-table.gz"), os.path.join(path, "phrase-table.gz")]
     return next((name for name in names if os.path.isfile(name) and name != path), None)
 
 
 def _check_counts(ini: MosesIni, feature: FeatureLine, least: int) -> None:
-    """Refuse other numbers of weights than features; features that are sparse alone have `num-features=0`."""
+    """Refuse a feature whose number of weights is not `num-features`, which is 0 for sparse features."""
     text = feature.arguments.get("num-features")
     if text is None and feature.kind not in TEXT:
-        # How many scores it has is the class's own affair.
+        # The class itself determines the number of scores.
         return
     text = "1" if text is None else text
     if not (text.isascii() and text.isdecimal()):
@@ -274,5 +274,5 @@ def _tuneable(feature: FeatureLine) -> bool:
     return boolean(feature.arguments.get("tuneable", "true")) is not False
 
 
-def _speaks_of(value: str, name: str) -> bool:
+def _refers_to(value: str, name: str) -> bool:
     return any(name in (word, word.removesuffix("="), word.removeprefix("name=")) for word in WORD.findall(value))

@@ -1,7 +1,7 @@
 """Append score columns to a phrase table: similarities, and probabilities by forced decoding and by smoothing.
 
-`annotate` works from files to files: the table, and the moses.ini that uses its new columns.  Both appear, or none; the
-ini is renamed last, so that its name appears only next to its table's.
+`annotate` reads and writes files: the table, and the moses.ini that uses its new columns.  Either both are written or
+none; the ini is renamed last, so that it never exists without its table.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# The columns that a source of similarities, forced decoding and smoothing add.
+# Number of columns that a source of similarities, forced decoding and smoothing add.
 MODEL_COLUMNS = FORCED_COLUMNS = SMOOTHED_COLUMNS = 2
 
 
 @dataclass
 class AnnotateCounts:
-    """What an annotation run did.
+    """Counts of an annotation run.
 
     Attributes:
         entries: lines read.
-        without_opinion: entries of which, for the first source of similarities, a side has no known word.
+        without_opinion: entries with a side that has no known word in the first source of similarities.
         faulty: lines that could not be read.
-        scores: score columns of an entry before, -1 for a table without entries.
+        scores: number of score columns in the input, -1 for a table without entries.
         used: entries that forced decoding used.
-        too_long: entries of which a side has more words than a translator takes.
-        fits: how well each model fits the table, where a sample of it could tell; and the encoder.
+        too_long: entries with a side of more words than a translator reads.
+        fits: how well each model and the encoder match a sample of the table, if it was large enough.
     """
 
     entries: int = 0
@@ -85,7 +85,7 @@ class AnnotateCounts:
     fits: list[ModelFit | EncoderFit] = field(default_factory=list)
 
     def add(self, other: AnnotateCounts) -> None:
-        """Add the counts of the block that follows."""
+        """Add the counts of the next block."""
         self.entries += other.entries
         self.without_opinion += other.without_opinion
         self.faulty += other.faulty
@@ -103,27 +103,28 @@ def annotate_table(
     smoothed: SmoothedProbabilities | None = None,
     scale: str = "exp",
 ) -> AnnotateCounts:
-    """Write `source` to `output` with more columns in its score field: similarities, of forced decoding, smoothed.
+    """Write `source` to `output` with additional scores: similarities, probabilities of forced decoding, smoothed ones.
 
     Args:
-        similarities: two columns each are appended in this order, source-to-target first; one of a translator.
+        similarities: each appends two columns in this order, source-to-target first; a translator appends one column.
         scan: how the table is read.
-        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `forced_probabilities`) are
-            appended behind the similarities.
-        smoothed: of this table; p(e|f) and p(f|e) are the last columns.
-        scale: how a similarity is written; see `insert_scores`.  Probabilities of translators are written as they are,
-            unless it is `softmax`.
+        forced: the pairs that forced decoding used; p(e|f) and p(f|e) by their counts (see `forced_probabilities`)
+            follow the similarities.
+        smoothed: smoothed p(e|f) and p(f|e) of this table, which are the last columns.
+        scale: conversion of similarities to scores; see `insert_scores`.  Probabilities of translators are not scaled,
+            except by `softmax`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, a
-            source comes back after others; or, with `forced`, it has fewer than the four scores of Moses' training; or,
-            with `smoothed`, it is not the table that was counted; or no entry is among the pairs of forced decoding.
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, the
+            entries of a source are not contiguous; or, with `forced`, it has fewer than the four scores of Moses'
+            training; or, with `smoothed`, it is not the table that was counted; or no entry is among the pairs of
+            forced decoding.
         ValueError: there is nothing to append.
     """
     if not similarities and forced is None and smoothed is None:
         raise ValueError("no similarities, no pairs of forced decoding, no smoothing: there is nothing to append")
     columns = (DIRECT_COLUMN, INVERSE_COLUMN) if forced else ()
-    # A block is parsed once for each source of similarities, in its words.
+    # A block is parsed once for each source of similarities, with its vocabulary.
     readers = [
         EntryReader(source, scan, similar, columns=lambda scores: columns) for similar in similarities or (None,)
     ]
@@ -162,7 +163,7 @@ def annotate_table(
 
 
 def _held(made: Iterable[Made], judged: Callable[[], bool]) -> Iterator[Made]:
-    """What is made of blocks, the first of it only when all models are known to fit the table."""
+    """Yield the results of blocks; hold them back until all models have been checked against the table."""
     kept: list[Made] = []
     for one in made:
         kept.append(one)
@@ -175,10 +176,10 @@ def _held(made: Iterable[Made], judged: Callable[[], bool]) -> Iterator[Made]:
 def _annotated(
     reads: Sequence[ReadBlock], forced: PairUses | None, smoothed: SmoothedProbabilities | None, scale: str
 ) -> tuple[ByteArray, AnnotateCounts]:
-    """The text of a block with more columns, and what was done.
+    """Return the text of a block with additional columns, and its counts.
 
     Args:
-        reads: the block, as each source of similarities reads it.
+        reads: the block as parsed for each source of similarities.
     """
     first = reads[0]
     block = first.block
@@ -199,7 +200,7 @@ def _annotated(
 
 
 def _written(read: ReadBlock, scale: str) -> tuple[DoubleArray, bool]:
-    """The columns of one source of similarities, and whether they have six significant digits."""
+    """Return the columns of one source of similarities, and whether they are written with six significant digits."""
     assert read.scores is not None
     values, block = read.scores.similarities, read.block
     if scale == SOFTMAX:
@@ -209,28 +210,28 @@ def _written(read: ReadBlock, scale: str) -> tuple[DoubleArray, bool]:
     return scale_similarities(values, scale), False
 
 
-def ini_beside(table: str, ini: str) -> MosesIni:
+def ini_of_table(table: str, ini: str) -> MosesIni:
     """Read the moses.ini of a table.
 
     Raises:
         DataError: the table or the ini cannot be read.
     """
-    # A table that is not there has no place in an ini either.
+    # Report a missing table before a problem of its ini.
     check_readable(table)
     return read_moses_ini(ini)
 
 
 @dataclass(frozen=True)
 class IniEdit:
-    """What happens to a moses.ini.
+    """A planned change of a moses.ini.
 
     Attributes:
-        ini: as it is.
-        feature: the table that is annotated.
-        table: what is to come into its place.
+        ini: the ini to read.
+        feature: the feature of the table that is annotated.
+        table: the annotated table that replaces it.
         output: the ini to write.
         weight: of each new column.
-        relative: whether paths become relative to the folder of the ini to write.
+        relative: whether paths become relative to the folder of the written ini.
     """
 
     ini: MosesIni
@@ -242,17 +243,17 @@ class IniEdit:
 
     @classmethod
     def of(cls, ini: MosesIni, table: str, annotated: str, output: str, weight: float = 0.0) -> IniEdit:
-        """Check all that can be wrong with an ini, before any work starts.
+        """Check the ini before any work starts, and return the planned change.
 
         Args:
-            ini: of `table`, or of the table that it was pruned from; see `ini_beside`.
-            table: what is annotated.
-            annotated: what comes of it.
+            ini: of `table`, or of the table that it was pruned from; see `ini_of_table`.
+            table: the table to annotate.
+            annotated: the output table.
             output: the ini to write.
             weight: of each new column.
 
         Raises:
-            DataError: the table cannot be read, or the ini cannot have more columns for it.
+            DataError: the table cannot be read, or no columns can be added to it in the ini.
         """
         feature = find_table(ini, table)
         check_table(ini, feature)
@@ -263,11 +264,11 @@ class IniEdit:
 
     @property
     def scores(self) -> int:
-        """How many scores the ini says the table has."""
+        """The number of scores of the table according to the ini."""
         return int(self.feature.arguments.get("num-features", "1"))
 
     def check(self, scores: int) -> None:
-        """Refuse a table with other than these scores; -1 stands for a table without entries."""
+        """Refuse a table with another number of scores than the ini has; -1 stands for a table without entries."""
         if scores not in (-1, self.scores):
             raise self.ini.error(
                 f"{self.feature.name} has num-features={self.scores}, but the entries of the table have {scores} "
@@ -276,7 +277,7 @@ class IniEdit:
             )
 
     def write_to(self, out: Output, columns: int) -> None:
-        """Write the ini for so many new columns."""
+        """Write the ini for this many new columns."""
         text = with_table_file(self.ini, self.feature, self.table, self.scores + columns, self.weight, self.output)
         if self.relative:
             text = with_relative_paths(parse_moses_ini(self.output, text))
@@ -286,22 +287,22 @@ class IniEdit:
 
 @dataclass(frozen=True)
 class AnnotateRequest:
-    """What is wanted.
+    """Settings of an annotation run.
 
     Attributes:
-        table: the phrase table, text or gzip; `-` for standard input.
-        output: where it goes; `-` for standard output.
+        table: the phrase table, compressed or not; `-` for standard input.
+        output: the annotated table; `-` for standard output.
         models: folders of models, whose similarities are appended.
         forced_pairs: pairs of forced decoding, whose probabilities are appended.
         smoothing: a method of `smoothed`, whose probabilities are appended.
-        scale: how a similarity is written; see `insert_scores`.
-        edit: what happens to a moses.ini, if anything.
+        scale: conversion of similarities to scores; see `insert_scores`.
+        edit: the change of a moses.ini, if any.
         scan: how the table is read.
         reading: how translators score pairs, see `phrasetool.translator.decoding`.
         encoder: a sentence encoder, whose similarities are appended behind those of the models.
-        resume: whether to keep what is finished beside the output, and to go on from what is there.
-        likelihood: which columns of encoders of syntax; the cosine alone if None.
-        device: where phrases are encoded, see `BilingualModel.scorer`.
+        resume: whether to store finished results next to the output, and to reuse those of an interrupted run.
+        likelihood: the columns of encoders of syntax; only the cosine if None.
+        device: the device that encodes phrases, see `BilingualModel.scorer`.
     """
 
     table: str
@@ -320,7 +321,7 @@ class AnnotateRequest:
 
     @property
     def columns(self) -> int:
-        """How many are appended."""
+        """The number of columns that are appended."""
         return (
             sum(columns_of_model(folder, self.likelihood) for folder in self.models)
             + MODEL_COLUMNS * bool(self.encoder)
@@ -330,16 +331,16 @@ class AnnotateRequest:
 
 
 def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[SimilaritySource] = ()) -> AnnotateCounts:
-    """Write the table with more columns, and the ini if one is wanted.
+    """Write the table with additional columns, and the ini if one is requested.
 
     Args:
-        request: what is wanted.
-        watch: follows the work.
-        more: sources of similarities besides the models; two columns each behind theirs.
+        request: the settings.
+        watch: progress listener.
+        more: further sources of similarities; each adds two columns behind those of the models.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, a model does not
-            fit the table or annotated it before.
+        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, a model does
+            not match the table or annotated it before.
         ModelError: a model cannot be loaded.
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.
@@ -379,7 +380,7 @@ def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[Sim
             Output(request.output) as destination,
             watch.file("annotate", source.size()) as progress,
         ):
-            # What can be read only once was not looked at before.
+            # A table that can be read only once has not been checked yet.
             if is_stream(request.table):
                 check_plausible(source, request.scan)
             counts = annotate_table(
@@ -399,20 +400,20 @@ def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[Sim
 
 
 def _finished(request: AnnotateRequest, outputs: contextlib.ExitStack, watch: Watch) -> FinishedWork | None:
-    """What interrupted work kept, until all outputs are there."""
+    """Return the stored results of interrupted work, which are removed when all outputs are complete."""
     if not request.resume:
         return None
     return outputs.enter_context(FinishedWork(request.output, request.table, work_settings(request), watch.say))
 
 
 def work_settings(request: AnnotateRequest) -> dict[str, str]:
-    """What finished work depends on, besides the table; see `FinishedWork`."""
+    """Return the settings that stored results depend on, in addition to the table; see `FinishedWork`."""
     return settings_of(request, ("table", "output", "edit", "scan", "resume")) | request.scan.settings
 
 
 def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
-    """Read the table for the first time, if its phrases are to be encoded."""
-    # Here: few tables are annotated so.
+    """Read the table for the first time, and encode its phrases."""
+    # Imported here, because this is rarely used.
     from moses_compat.measures.encoded import encoder_similarities
 
     assert request.encoder is not None
@@ -420,13 +421,13 @@ def _encoded(request: AnnotateRequest, watch: Watch) -> EncoderSimilarities:
 
 
 def _smoothed(request: AnnotateRequest, watch: Watch) -> SmoothedProbabilities:
-    """Read the table for the first time."""
+    """Read the table for the first time, and compute smoothed probabilities."""
     with Input(request.table) as source, watch.file("count", source.size()) as progress:
         counts = count_table(source, replace(request.scan, progress=progress), remedy="leave out smoothing")
     check_whole(source.name, counts, request.scan)
     if counts.statistics.pairs and not counts.statistics.by_count[1]:
         watch.say(
-            f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table before"
+            f"no entry of {request.table} was seen only once: if they were pruned, annotate the whole table first"
         )
     assert request.smoothing is not None
     return SmoothedProbabilities(source.name, counts, request.smoothing)

@@ -1,4 +1,4 @@
-"""Add entries to a phrase table for words of texts that the table has no entry for."""
+"""Add entries to a phrase table for out-of-vocabulary words of texts."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from phrasetool.watch import SILENT, Watch
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What a source of evidence gave.
+    """Results of a source of evidence.
 
     Attributes:
-        words, tokens: unknown ones that it proposed something for.
-        right: tokens for which one of its proposals stands in the reference; None without references.
-        trust: share of its first proposals that were right, for known words taken for unknown.
+        words, tokens: unknown words and their tokens for which it proposed a translation.
+        right: tokens for which one of its proposals is in the reference; None without references.
+        trust: share of correct first proposals for known words that were treated as unknown.
     """
 
     words: int
@@ -54,17 +54,17 @@ def report_sources(
     augmenter: Augmenter, new: Mapping[str, Sequence[NewEntry]], unknown: Mapping[str, int],
     sentences: Sequence[Sequence[tuple[Sequence[str], set[str]]]],
 ) -> tuple[dict[str, SourceReport], tuple[int, int] | None]:  # fmt: skip
-    """Count.
+    """Evaluate the sources of evidence.
 
     Args:
-        augmenter: what made the entries.
+        augmenter: the object that made the entries.
         new: word -> its entries.
-        unknown: word -> how often it stands in the texts.
+        unknown: word -> its count in the texts.
         sentences: of each text with a reference, the words of every sentence and those of its reference.
 
     Returns:
-        Name of a source -> what it gave; and for how many tokens some new entry stands in the reference, and the first
-        does, or None without references.
+        Name of a source -> its results; and the numbers of tokens for which any, and for which the first, new entry is
+        in the reference, or None without references.
     """
     some = first = 0
     right: Counter[int] = Counter()
@@ -72,15 +72,15 @@ def report_sources(
         for words, reference in text:
             for word in unknown.keys() & set(words):
                 count = words.count(word)
-                found = new.get(word, ())
-                good = [entry for entry in found if set(split_words(entry.target)) <= reference]
+                entries = new.get(word, ())
+                good = [entry for entry in entries if set(split_words(entry.target)) <= reference]
                 some += count * bool(good)
-                first += count * (bool(good) and good[0] is found[0])
+                first += count * (bool(good) and good[0] is entries[0])
                 for number in {number for entry in good for number in entry.sources}:
                     right[number] += count
     sources = {}
     for number, source in enumerate(augmenter.evidence):
-        proposed = [word for word, found in new.items() if any(number in entry.sources for entry in found)]
+        proposed = [word for word, entries in new.items() if any(number in entry.sources for entry in entries)]
         sources[source.name] = SourceReport(
             len(proposed), sum(unknown[word] for word in proposed), right[number] if sentences else None,
             augmenter.trusts[source.name].first,
@@ -89,28 +89,28 @@ def report_sources(
 
 
 _DIMENSION = 100
-# Words that are named of those that are left out.
+# Number of skipped words that a message names.
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class AugmentRequest:
-    """What is wanted.
+    """Settings of an augmentation run.
 
     Attributes:
         table: a phrase table with the four scores of Moses' training; a file, as it is read twice.
-        output: where the table with more entries goes.
-        texts: whose words are to have entries; tokenised as the table.
-        references: of the texts, where there are some, to say how good the new entries are.
-        evidence: sources of it, of `EVIDENCE`.
-        reordering_table, reordering_out: a table that gets the same entries, and where it goes.
-        monolingual: text of the source language, to see which words are used alike.
-        edit: what happens to a moses.ini, if anything.
-        entries_out: where the new entries are listed, if anywhere.
+        output: the augmented table.
+        texts: texts whose words need entries; tokenised as the table.
+        references: references of the texts, if available, for the evaluation of new entries.
+        evidence: sources of evidence, of `EVIDENCE`.
+        reordering_table, reordering_out: a reordering table to which the same pairs are added, and its output file.
+        monolingual: text of the source language, for distributional similarity of words.
+        edit: the change of a moses.ini, if any.
+        entries_out: file for a list of the new entries, if any.
         scan: how the tables are read.
-        sort: whether they are sorted first.
-        seed: of the words that are learnt from, and of word vectors.
-        rare: words of the texts that were seen at most so often in training get more entries.
+        sort: whether the tables are sorted first.
+        seed: for the choice of training words, and for word vectors.
+        rare: words of the texts with at most this count in training get additional entries.
     """
 
     table: str
@@ -132,18 +132,18 @@ class AugmentRequest:
         if self.references and len(self.references) != len(self.texts):
             raise ValueError(f"{len(self.texts)} texts, but {len(self.references)} references")
         if (self.reordering_table is None) != (self.reordering_out is None):
-            raise ValueError("a reordering table to read and one to write need each other")
+            raise ValueError("reordering_table and reordering_out must be given together")
 
 
 @dataclass(frozen=True)
 class RareWords:
-    """What words got that had entries already, but few.
+    """Results for rare words, which already had entries.
 
     Attributes:
-        words, tokens: rare ones of the texts.
-        translated: words that have more entries now.
-        entries: new ones.
-        right: tokens for which some new entry stands in the reference; None without references.
+        words, tokens: rare words of the texts and their tokens.
+        translated: words with additional entries.
+        entries: new entries.
+        right: tokens for which a new entry is in the reference; None without references.
     """
 
     words: int
@@ -155,18 +155,18 @@ class RareWords:
 
 @dataclass(frozen=True)
 class AugmentReport:
-    """What was done.
+    """Results of an augmentation run.
 
     Attributes:
-        lines: of the table before.
-        words, tokens: unknown ones of the texts.
-        translated: words that have entries now.
-        entries: their new ones.
-        columns: scores more than before: 0 if the table had its flags.
-        sources: name -> what each source of evidence gave.
-        right: tokens for which some new entry stands in the reference, and those for which the first does; None without
+        lines: of the input table.
+        words, tokens: unknown words of the texts and their tokens.
+        translated: unknown words that have entries now.
+        entries: their new entries.
+        columns: number of added score columns; 0 if the table already had indicator features.
+        sources: name -> results of each source of evidence.
+        right: tokens for which any, and tokens for which the first, new entry is in the reference; None without
             references.
-        rare: what rare words got; None if they were to get nothing.
+        rare: results for rare words; None if they were not requested.
     """
 
     lines: int
@@ -180,18 +180,18 @@ class AugmentReport:
     rare: RareWords | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        found = asdict(self)
-        some, first = found.pop("right") or (None, None)
-        return {**found, "right": some, "best_right": first}
+        """Return the report as JSON values."""
+        document = asdict(self)
+        some, first = document.pop("right") or (None, None)
+        return {**document, "right": some, "best_right": first}
 
 
 def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
-    """Write the table with entries for unknown words, and the ini if one is wanted.
+    """Write the table with entries for unknown words, and the ini if one is requested.
 
     Raises:
-        DataError: a file is damaged, a table is not sorted or has too few scores, a reference has other lines than its
-            text, or a text is of another language.
+        DataError: a file is damaged, a table is not sorted or has too few scores, a reference and its text have
+            different numbers of lines, or a text is in another language.
         PhraseToolError: a file cannot be written.
         ValueError: an unknown source of evidence.
     """
@@ -209,8 +209,8 @@ def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
     new: dict[str, Sequence[NewEntry]] = {}
     with watch.items("translate", len(unknown) + len(rare), "word") as tick:
         for word in sorted([*unknown, *rare]):
-            found = augmenter.entries(word, table.rare.get(word, ()))
-            if fitting := [entry for entry in found if _fits(entry.target)]:
+            entries = augmenter.entries(word, table.rare.get(word, ()))
+            if fitting := [entry for entry in entries if _fits(entry.target)]:
                 new[word] = fitting
             tick(1)
     columns = 0 if table.augmented else len(request.evidence)
@@ -227,46 +227,48 @@ def augment(request: AugmentRequest, watch: Watch = SILENT) -> AugmentReport:
 
 
 def _count(new: Mapping[str, Sequence[NewEntry]]) -> int:
-    """Of entries."""
+    """Return the number of entries."""
     return sum(map(len, new.values()))
 
 
 def _words_to_translate(
     request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch
 ) -> tuple[Counter[str], Counter[str]]:
-    """The words of the texts that have no entries, and those that are rare, and how often they are there."""
-    found: Counter[str] = Counter()
+    """Return the words of the texts without entries, and the rare words, with their counts."""
+    without_entries: Counter[str] = Counter()
     seldom: Counter[str] = Counter()
     for path in request.texts:
         words, sentences = words_of(path)
         unknown = Counter({word: count for word, count in words.items() if word not in table.known})
         share = 1 - unknown.total() / max(1, words.total())
-        # Of a list of words, all may be unknown.
+        # In a list of words, all may be unknown.
         if sentences and share < LEAST_COVERAGE:
             known = f"only {100 * share:.0f}% of its {words.total():,} tokens have an entry in {request.table}"
             message = f"{known}; expected {FORM}"
             scan.refuse(DataError(display_name(path), message, remedy="go on"))
-        found += unknown
+        without_entries += unknown
         seldom += Counter({word: count for word, count in words.items() if word in table.rare})
-    wanted = [Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (found, seldom)]
-    faulty = sorted({word for one in wanted for word in one if not _fits(word)})
+    translatable = [
+        Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (without_entries, seldom)
+    ]
+    faulty = sorted({word for one in translatable for word in one if not _fits(word)})
     if faulty:
         shown = ", ".join(faulty[:_SHOWN]) + (", ..." if len(faulty) > _SHOWN else "")
         number = "1 word" if len(faulty) == 1 else f"{len(faulty):,} words"
         watch.say(f"{number} with | or in brackets cannot be in a table, and stay unknown: {shown}")
-    for counts in wanted:
+    for counts in translatable:
         for word in faulty:
             del counts[word]
-    return wanted[0], wanted[1]
+    return translatable[0], translatable[1]
 
 
 def _fits(phrase: str) -> bool:
-    """Whether words can be a side of an entry: bars part the fields of a table, and factors."""
+    """Whether a phrase can be a side of an entry: bars separate the fields of a table, and factors."""
     return "|" not in phrase and not any(table_fault(word) for word in phrase.encode(*TEXT).split(b" "))
 
 
 def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: Watch) -> dict[str, FloatArray] | None:
-    """Vectors of the words of the monolingual text and of the texts.
+    """Return vectors of the words of the monolingual text and of the texts.
 
     Raises:
         DataError: no word of the monolingual text has an entry in the table.
@@ -284,23 +286,23 @@ def _vectors(request: AugmentRequest, table: WordTable, scan: TableScan, watch: 
     if not any(word.decode(*TEXT) in table.known for words in own for word in words):
         message = f"none of its words has an entry in {request.table}; expected text of the table's source language"
         scan.refuse(DataError(", ".join(map(display_name, request.monolingual)), message, remedy="go on"))
-    found = train_fasttext(text, _DIMENSION, request.seed)
-    return {word.decode(*TEXT): vector for word, vector in found.items()}
+    vectors = train_fasttext(text, _DIMENSION, request.seed)
+    return {word.decode(*TEXT): vector for word, vector in vectors.items()}
 
 
 def _write(
     request: AugmentRequest, known: Collection[str], new: Mapping[str, Sequence[NewEntry]], columns: int,
     scan: TableScan, watch: Watch,
 ) -> int:  # fmt: skip
-    """Write all files; how many lines the table had."""
+    """Write all files; return the number of lines of the input table."""
     with contextlib.ExitStack() as outputs:
         if request.edit:
             request.edit.write_to(outputs.enter_context(Output(request.edit.output)), columns)
         if request.entries_out:
             _list_entries(outputs.enter_context(Output(request.entries_out)), new, request.evidence)
         if request.reordering_table and request.reordering_out:
-            beside = outputs.enter_context(Output(request.reordering_out))
-            _write_reordering(request, request.reordering_table, beside, known, new, scan, watch)
+            reordering = outputs.enter_context(Output(request.reordering_out))
+            _write_reordering(request, request.reordering_table, reordering, known, new, scan, watch)
         table = open_table(request.table, request.output, scan, watch, "augment", sort=request.sort)
         with table as (source, followed), Output(request.output) as output:
             form = phrase_lines(new, len(request.evidence), columns > 0)
@@ -320,7 +322,7 @@ def _write_reordering(
 
 
 def _list_entries(output: Output, new: Mapping[str, Sequence[NewEntry]], evidence: Sequence[str]) -> None:
-    """A line an entry: word, translation, its probability, sources of evidence, and what it was taken from."""
+    """Write one line per entry: word, translation, its probability, sources of evidence, and its origin."""
     for word in sorted(new):
         for entry in new[word]:
             names = ",".join(name for number, name in enumerate(evidence) if number in entry.sources)
@@ -329,7 +331,7 @@ def _list_entries(output: Output, new: Mapping[str, Sequence[NewEntry]], evidenc
 
 
 def _sentences(text: str, reference: str) -> list[tuple[list[str], set[str]]]:
-    """The words of each sentence, and those of its reference."""
+    """Return the words of each sentence, and those of its reference."""
     sides = read_text_lines(text), read_text_lines(reference)
     if len(sides[0]) != len(sides[1]):
         raise DataError(reference, f"{len(sides[1]):,} lines, but {text} has {len(sides[0]):,}")

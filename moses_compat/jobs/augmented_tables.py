@@ -1,4 +1,4 @@
-"""Tables that get new entries: the words that they hold, and the lines that are added in their places.
+"""Adding entries to tables: the words that a table has, and new lines at their sorted positions.
 
 `read_words` collects the entries of single words, `word_orientations` the mean orientation probabilities of single
 words in a reordering table, and `write_augmented` merges new lines into a sorted table.
@@ -33,18 +33,18 @@ from phrasetool.text_splitting import lines_with_ends, single_spaced, split_line
 
 TEXT = "utf-8", "surrogateescape"
 BARS = b" ||| "
-# What a column holds where its source of evidence has proposed an entry; the decoder sees 1, elsewhere 0.
+# The indicator feature of an entry that a source of evidence proposed; its logarithm is 1, and 0 for other entries.
 FLAG = math.e
 
 
 @dataclass(frozen=True)
 class LineForm:
-    """How the lines of a table look.
+    """The format of the lines of a table.
 
     Attributes:
-        scores: how many an entry has.
-        fields: how many a line has.
-        counts: numbers in the field of counts: 3 with a joint count, 2 or 1 without, 0 for none.
+        scores: number of scores per entry.
+        fields: number of fields per line.
+        counts: number of counts in the fifth field: 3 with a joint count, 2 or 1 without, 0 for none.
     """
 
     scores: int
@@ -52,20 +52,20 @@ class LineForm:
     counts: int
 
 
-# All lines of a word, sorted bytewise, for a table whose lines have a form.
+# Function that returns all lines of a word, sorted bytewise, for a table with a given line format.
 NewLines = Callable[[bytes, LineForm], bytes]
 
 
 def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: bool = True) -> NewLines:
-    """Lines of a phrase table.
+    """Return a function that makes lines of a phrase table.
 
-    Scores of the table beyond those of Moses' training are 1, which says nothing.  Every target word is aligned with
-    the source; counts are those of a pair that was seen once, as many as the table has.
+    Scores of the table beyond those of Moses' training are 1, which is neutral.  Every target word is aligned with the
+    source; the counts are those of a pair that was seen once, as many as the table has.
 
     Args:
         new: word -> its entries.
-        columns: sources of evidence, of which the last columns tell.
-        appended: whether these columns come behind the scores of the table; otherwise it has them.
+        columns: number of sources of evidence; each has an indicator feature in the last columns.
+        appended: whether these columns are appended to the scores of the table; otherwise it already has them.
     """
 
     def lines(word: bytes, form: LineForm) -> bytes:
@@ -85,7 +85,7 @@ def phrase_lines(new: Mapping[str, Sequence[NewEntry]], columns: int, appended: 
 
 
 def reordering_lines(new: Mapping[str, Sequence[NewEntry]], orientations: DoubleArray) -> NewLines:
-    """Lines of a reordering table, all with the same probabilities.
+    """Return a function that makes lines of a reordering table, all with the same probabilities.
 
     Args:
         new: word -> its entries.
@@ -114,14 +114,14 @@ Row = tuple[str, WordEntry, float, Sequence[str]]
 
 @dataclass(frozen=True)
 class WordTable:
-    """What a table says of words.
+    """The entries of a table whose source is one word.
 
     Attributes:
-        entries: those that were learnt from a bitext.
+        entries: entries that were learnt from a bitext.
         known: all words that have entries.
-        rare: word -> all its targets, of words that were learnt from a bitext and seen so seldom as was asked for.
-        augmented: whether others have flags, so that the last columns are those of an earlier run.
-        uncounted: how many words lack a valid count c(s); they are taken as seen once.
+        rare: word -> all its targets, for rare words that were learnt from a bitext.
+        augmented: whether other entries have indicator features, so that the last columns are from an earlier run.
+        uncounted: number of words without a valid count c(s), which is then taken to be 1.
     """
 
     entries: WordEntries
@@ -136,13 +136,13 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
 
     Args:
         source: a table with the four scores of Moses' training, at its beginning.
-        columns: sources of evidence, each with a column of flags if the table was augmented before.
+        columns: number of sources of evidence, each with an indicator feature if the table was augmented before.
         scan: how it is read.
-        rare: words are rare that were seen at most so often.
+        rare: words with at most this count are rare.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer scores, has factors, or
-            has flags in other columns; or words are rare by their counts, and an entry has no count c(s).
+        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer scores, has
+            factors, or has another number of indicator features; or `rare` is given, and an entry has no count c(s).
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
@@ -155,7 +155,7 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
     counts: dict[str, float] = {}
     targets: dict[str, set[str]] = {}
     uncounted: set[str] = set()
-    done, flags = 0, _Flags()
+    entries_read, flags = 0, _Flags()
     for raw, rows in run(scan.raw_blocks(source), work, scan.threads):
         for word, entry, count, others in rows:
             flags.see(others)
@@ -165,37 +165,37 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
             counts[word] = 1.0 if np.isnan(count) else count
             if count <= rare:
                 targets.setdefault(word, set()).add(entry.target)
-        done += raw.lines
-        scan.progress(raw.position, done)
+        entries_read += raw.lines
+        scan.progress(raw.position, entries_read)
     known = entries.keys() | flagged.keys()
     if augmented := flags.are_there():
         flags.check(source.name, columns)
     else:
-        # What looked like a flag was a score.
+        # The columns that looked like indicator features are ordinary scores.
         for word, more in flagged.items():
             entries.setdefault(word, []).extend(more)
-    # Words that have nothing but flagged entries were unknown before.
-    learnt = {word: found for word, found in targets.items() if word in entries}
+    # Words with only flagged entries were unknown before an earlier run.
+    learnt = {word: word_targets for word, word_targets in targets.items() if word in entries}
     return WordTable(WordEntries(entries, counts), known, learnt, augmented, len(uncounted))
 
 
 def of_one_word(block: EntryBlock) -> Mask:
-    """bool, shape (N,): entries whose source is one word."""
-    found: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
-    return found
+    """Return a mask, shape (N,), of the entries whose source is one word."""
+    rows: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+    return rows
 
 
 class _Flags:
-    """Which of the last scores are flags: 1 or e in all entries, and not e in all."""
+    """Detection of indicator features among the last scores: 1 or e in all entries, and 1 in at least one."""
 
     def __init__(self) -> None:
-        # Counted from the end: columns without another value, with a 1, with an e.
+        # Numbers of columns, from the end: without another value, with a 1, with an e.
         self._run: int | None = None
         self._unset: set[int] = set()
         self._set: set[int] = set()
 
     def see(self, others: Sequence[str]) -> None:
-        """Look at the scores of an entry beyond those of Moses' training."""
+        """Update with the scores of an entry beyond those of Moses' training."""
         most = len(others) if self._run is None else self._run
         self._run = 0
         while self._run < most and (value := others[-1 - self._run]) in (_UNSET, _SET):
@@ -206,25 +206,25 @@ class _Flags:
         return [place for place in range(self._run or 0) if place in self._set & self._unset]
 
     def are_there(self) -> bool:
-        """Whether there are some."""
+        """Whether the table has indicator features."""
         return bool(self._columns())
 
     def check(self, name: str, columns: int) -> None:
-        """Refuse a table with flags of other sources of evidence than as many as are asked for."""
+        """Refuse a table whose number of indicator features differs from that of the sources of evidence."""
         if columns > (self._run or 0) or self._columns()[-1] >= columns:
             message = f"was augmented with another number of sources of evidence than {columns}"
             raise DataError(name, message, remedy="name those of then")
 
 
 def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
-    """What a line says; the count is NaN where the line has no valid c(s)."""
+    """Parse a line; the count is NaN if the line has no valid c(s)."""
     line = raw.text[raw.line_offsets[number] : raw.line_offsets[number + 1]].tobytes()
     fields = line.decode(*TEXT).rstrip("\r\n").split("|||")
     word, numbers = fields[0].strip(" \t"), split_words(fields[2])
     place = raw.first_entry + number + 1
     require_trained_scores(name, len(numbers), place)
     if "|" in word:
-        raise DataError(name, f"the word {word} has factors, of which nothing new can be made", place)
+        raise DataError(name, f"the word {word} has factors, for which new entries cannot be made", place)
     scores = [float(score) for score in numbers[:TRAINED]]
     counts = split_words(fields[_COUNTS]) if len(fields) > _COUNTS else []
     try:
@@ -242,45 +242,45 @@ def _row(name: str, raw: RawBlock, number: int, need_count: bool) -> Row:
 
 
 def words_of(text: str) -> tuple[Counter[str], bool]:
-    """Words of a text, how often they are there, and whether some stand together on a line.
+    """Return the words of a text with their counts, and whether any line has several words.
 
     Args:
-        text: a file with a sentence a line, tokenised as the table, or with a word a line.
+        text: a file with one sentence per line, tokenised as the table, or with one word per line.
 
     Raises:
         DataError: the file cannot be read.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     together = False
     for block in line_blocks(text):
         for line in split_lines(block.decode(*TEXT)):
             words = split_words(line)
-            found.update(words)
+            counts.update(words)
             together |= len(words) > 1
-    return found, together
+    return counts, together
 
 
-# Sums of whole numbers do not depend on how the table is cut.
+# Integer sums do not depend on how the table is split into blocks.
 _UNITS = 10**9
 
 
 def word_orientations(source: Input, known: Collection[str], table: str, scan: TableScan) -> DoubleArray:
-    """The mean probability of each orientation over all entries whose source is one word.
+    """Return the mean probability of each orientation over all entries whose source is one word.
 
-    Moses gives an entry that its reordering table lacks no score at all, which is better than any that an entry has.
+    An entry that is missing in the reordering table gets no penalty from Moses, which is better than any score.
 
     Args:
         source: a reordering table, at its beginning.
         known: the words that are sources of the phrase table.
-        table: the phrase table, as messages call it.
+        table: name of the phrase table in messages.
         scan: how it is read.
 
     Returns:
         float64, shape (S,), of S scores.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, has no such entry, or none whose
-            source is in the phrase table.
+        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has no such entry, or none
+            whose source is in the phrase table.
     """
     shared = False
 
@@ -295,7 +295,7 @@ def word_orientations(source: Input, known: Collection[str], table: str, scan: T
         return raw, units.sum(0), int(single.sum())
 
     total, count, done = np.zeros(0, np.int64), 0, 0
-    # Lines of a source need not be together for a mean.
+    # The mean does not need whole groups of a source.
     for raw, sums, words in run(replace(scan, whole_groups=False).raw_blocks(source), work, scan.threads):
         total = total + sums if len(total) else sums
         count += words
@@ -317,21 +317,21 @@ def _any_known(raw: RawBlock, rows: Sequence[int], known: Collection[str]) -> bo
 def write_augmented(
     source: Input, output: Output, new: Iterable[str], new_lines: NewLines, columns: int, scan: TableScan
 ) -> int:
-    """Write a sorted table with new entries in their places.
+    """Write a sorted table with new entries at their sorted positions.
 
     Args:
         source: the table, at its beginning.
-        output: where it goes.
-        new: words; those that are sources of the table get more entries.
-        new_lines: makes their lines.
-        columns: scores of 1 that all lines of the table get behind theirs.
+        output: the augmented table.
+        new: words with new entries, some of which may already be sources of the table.
+        new_lines: makes the lines of a word.
+        columns: number of scores of 1 to append to all lines of the table.
         scan: how it is read.
 
     Returns:
-        How many lines the table had.
+        The number of lines of the input table.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, or is not sorted.
+        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, or is not sorted.
     """
     words = sorted((word.encode(*TEXT) for word in new), key=_key)
     keys = [_key(word) for word in words]
@@ -349,7 +349,7 @@ def write_augmented(
         first, last = bisect.bisect_left(keys, groups.first), bisect.bisect_right(keys, groups.last)
         offsets = _offsets(block, passes, len(text))
         if text and not text.endswith(b"\n"):
-            # Another line may follow the last one.
+            # Another line may be inserted behind the last one.
             text += b"\n"
             offsets[-1] += 1
         parts, at = list[bytes](), 0
@@ -359,25 +359,25 @@ def write_augmented(
             at = end
         return raw, _Piece(groups.first, groups.last, first, last, form, output.encode(b"".join([*parts, text[at:]])))
 
-    done, total = 0, 0
+    written, total = 0, 0
     piece: _Piece | None = None
-    for raw, found in run(scan.raw_blocks(source), work, scan.threads):
-        if piece is not None and found.first_key <= piece.last_key:
+    for raw, next_piece in run(scan.raw_blocks(source), work, scan.threads):
+        if piece is not None and next_piece.first_key <= piece.last_key:
             raise not_sorted(source.name, raw.first_entry)
-        piece = found
-        output.write(output.encode(b"".join(lines(done, piece.first, piece.form))))
+        piece = next_piece
+        output.write(output.encode(b"".join(lines(written, piece.first, piece.form))))
         output.write(piece.data)
-        done = piece.last
+        written = piece.last
         total += raw.lines
         scan.progress(raw.position, total)
     if piece is not None:
-        output.write(output.encode(b"".join(lines(done, len(words), piece.form))))
+        output.write(output.encode(b"".join(lines(written, len(words), piece.form))))
     return total
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """A block as it is written: its first and last source, and which new ones stand among its own."""
+    """A block as it is written: its first and last source, and the range of new words between them."""
 
     first_key: bytes
     last_key: bytes
@@ -388,7 +388,7 @@ class _Piece:
 
 
 class _Groups:
-    """The sources of a block, as lines begin with them."""
+    """The sources of a block, as keys that its lines begin with."""
 
     def __init__(self, block: EntryBlock) -> None:
         self._block = block
@@ -397,14 +397,14 @@ class _Groups:
 
     @property
     def ascending(self) -> bool:
-        """Whether each stands behind the one before."""
+        """Whether the keys are in ascending order."""
         if self._block.ascending:
             return True
         keys = [self._key(group) for group in range(self._count)]
         return all(one < other for one, other in itertools.pairwise(keys))
 
     def rows(self, key: bytes) -> tuple[int, int]:
-        """The lines of a source, from and up to; where it would stand if it has none."""
+        """Return the range of lines of a source; an empty range at its sorted position if it has none."""
         group = bisect.bisect_left(range(self._count), key, key=self._key)
         there = group < self._count and self._key(group) == key
         return int(self._block.group_offsets[group]), int(self._block.group_offsets[group + there])
@@ -416,14 +416,14 @@ class _Groups:
 
 
 def _merged(own: bytes, more: bytes) -> bytes:
-    """The lines of a source, which stay in their order, with others, which are sorted, in their places."""
+    """Merge sorted new lines into the lines of a source, which keep their order."""
     if not own:
         return more
     return b"".join(heapq.merge(lines_with_ends(own), lines_with_ends(more)))
 
 
 def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
-    """Where each kept line begins in the text of so many bytes; lines that are entries are all longer by the same."""
+    """Return the start of each kept line in a text of `size` bytes, in which all entries are longer by the same."""
     lengths = np.where(keep, np.diff(block.line_offsets), 0)
     longer = keep & ~block.faulty
     more = (size - int(lengths.sum())) // max(1, int(longer.sum()))
@@ -431,12 +431,12 @@ def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
 
 
 def _key(word: bytes) -> bytes:
-    """What decides where the lines of a source stand."""
+    """Return the sort key of the lines of a source."""
     return word + BARS
 
 
 def _form(raw: RawBlock) -> LineForm:
-    """The form of the first line; an invalid joint count is none."""
+    """Return the format of the first line; an invalid joint count is treated as missing."""
     offsets = raw.line_offsets[:2]
     fields = raw.text[: offsets[1]].tobytes().count(b"|||") + 1
     values, derived = line_counts(raw.text[: offsets[1]], offsets)

@@ -1,4 +1,4 @@
-"""The smallest table whose translations of a development set hold: sizes that are tried without writing a table."""
+"""Search for the smallest table within a budget of BLEU loss on a development set, without writing tables."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _TEXT = "dev"
 
 @dataclass(frozen=True)
 class DevelopmentSet:
-    """What BLEU is measured on.
+    """The development set on which BLEU is measured.
 
     Attributes:
-        model: which translates it.
-        source, reference: the text of the two files.
-        sentences: lines of each.
-        check: that the files make sense.
+        model: the model that translates it.
+        source, reference: the texts of the two files.
+        sentences: number of lines of each.
+        check: the sanity checks of the files.
     """
 
     model: MosesModel
@@ -50,13 +50,14 @@ class DevelopmentSet:
 
     @classmethod
     def read(cls, request: PruneRequest, watch: Watch) -> DevelopmentSet:
-        """Read the model's ini and both sides; warn of sentences that the table was made from.
+        """Read the model's ini and both sides; warn about sentences that the table was made from.
 
         Raises:
-            DataError: the ini is not one for the decoder; a file is empty, or the two differ in their number of lines.
+            DataError: the decoder does not support the ini; a file is empty, or the two differ in their number of
+                lines.
             PhraseToolError: the two are the same text.
         """
-        # The request checked that both are there.
+        # The request has checked that both are given.
         assert request.ini is not None
         assert request.dev is not None
         model = MosesModel.read(request.ini, request.read_path).searching(**request.search)
@@ -77,23 +78,23 @@ class DevelopmentSet:
 
 
 def _warn_of_overlap(dev: tuple[str, str], texts: list[bytes], corpora: tuple[str, str], watch: Watch) -> None:
-    """BLEU on sentences that the table has seen says nothing of others."""
+    """Warn if development and training texts overlap, because this BLEU does not carry over to other text."""
     shared = shared_pairs(corpora, {_TEXT: (texts[0], texts[1])})
     if shared:
         seen, of = shared[_TEXT]
         watch.warn(
-            f"{seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on what the table was "
-            "made from says little of other text"
+            f"{seen:,} of {of:,} sentence pairs of {dev[0]} are in {corpora[0]}; BLEU on training data says "
+            "little about other text"
         )
 
 
 class FullTable:
-    """The development set translated by the full table, and what translates it by parts of it.
+    """The translations of the development set by the full table, and a decoder for subsets of the table.
 
     Args:
-        development: what is translated.
+        development: the development set.
         loaded: the model, loaded for the source.
-        watch: follows the work.
+        watch: progress listener.
     """
 
     def __init__(self, development: DevelopmentSet, loaded: LoadedModel, watch: Watch) -> None:
@@ -112,67 +113,67 @@ class FullTable:
 
     @classmethod
     def translate(cls, request: PruneRequest, development: DevelopmentSet, watch: Watch) -> FullTable:
-        """Read what the development set needs of the model, and translate it.
+        """Read the part of the model that the development set needs, and translate it.
 
         Raises:
-            DataError: a file is damaged or does not fit the ini, or the table has no entries.
-            PhraseToolError: the development set makes no sense, see `DevelopmentCheck`.
+            DataError: a file is damaged or does not match the ini, or the table has no entries.
+            PhraseToolError: a check of the development set fails, see `DevelopmentCheck`.
         """
         with watch.reading(development.model.tables) as progress:
             loaded = LoadedModel.load(development.model, {_TEXT: development.source}, request.scan.threads, progress)
         return cls(development, loaded, watch)
 
     def pruned(self, label: str, keep: Mask) -> BleuSamples:
-        """BLEU of the translations by some entries, on all samples.
+        """Return BLEU of the translations with a subset of the entries, on all samples.
 
         Args:
-            label: of the table.
-            keep: bool, shape (N,), which of its entries are there.
+            label: name of the table in progress reports.
+            keep: bool, shape (N,), the entries of the subset.
         """
         return self._bootstrap(self._translated(label, self._loaded.translator(keep))(self._references))
 
     def _translated(self, label: str, translator: Translator) -> Callable[[Sequence[Phrases]], Int32Array]:
-        """The statistics of the translations, by references."""
+        """Translate, and return a function from references to the BLEU statistics of the translations."""
         with self._watch.items(label, self._sentences, "sentence") as tick:
             lines = self._loaded.translate(translator, lambda: tick(1))[_TEXT]
-        found = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
-        return partial(bleu_statistics, np.arange(len(found)), found)
+        hypotheses = self._symbols.read_lines("".join(f"{line}\n" for line in lines).encode())
+        return partial(bleu_statistics, np.arange(len(hypotheses)), hypotheses)
 
 
 class _Steps:
-    """Tables of one ranking, each compared with the full one.
+    """Tables of different sizes by one ranking, each compared with the full table.
 
     Args:
-        request: what was asked for.
+        request: the settings.
         baseline: the full table.
         ranking: of its entries.
-        watch: follows the work.
+        watch: progress listener.
     """
 
     def __init__(self, request: PruneRequest, baseline: FullTable, ranking: RankedTable, watch: Watch) -> None:
         self._request, self._baseline = request, baseline
         self._ranking, self._watch = ranking, watch
-        # What is protected in a table of so many entries.
+        # The protection rule for a table of a given number of entries.
         self.best = request.rule_for_size(ranking.table)
         self._count = 0
         self.full = compare(baseline.bleu, baseline.bleu)
 
     @property
     def entries(self) -> int:
-        """Of the full table."""
+        """The number of entries of the full table."""
         return len(self._ranking)
 
     def select(self, entries: int) -> DecidedTable:
-        """The table of this size.
+        """Return the table of this size.
 
         Raises:
-            TooSmallError: more are protected.
+            TooSmallError: more entries are protected.
         """
         share = entries / max(self.entries, 1)
         return self._ranking.decide(OfSize(share), self.best(entries))
 
     def smallest(self) -> int:
-        """The entries of the smallest table there can be."""
+        """Return the number of entries of the smallest possible table."""
         return int(self._ranking.decide(Everything(), self.best(0)).keep.sum())
 
     def __call__(self, entries: int) -> Comparison:
@@ -213,7 +214,7 @@ def _difference(result: Comparison) -> str:
 
 
 def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTable, watch: Watch) -> Chosen:
-    """Find the smallest table that loses no more than `request.max_bleu_loss` of BLEU.
+    """Find the smallest table that loses at most `request.max_bleu_loss` BLEU.
 
     Raises:
         PhraseToolError: the table has no entries.
@@ -222,18 +223,18 @@ def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTab
         raise PhraseToolError(f"{request.table}: the table has no entries")
     assert request.max_bleu_loss is not None
     steps = _Steps(request, baseline, ranking, watch)
-    found = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss, request.non_inferior)
-    entries = found.answer.entries
+    search = search_size(steps, size_grid(steps.entries, steps.smallest()), request.max_bleu_loss, request.non_inferior)
+    entries = search.answer.entries
     best = steps.best(entries)
-    _tell_answer(found, steps.entries, best, watch)
+    _tell_answer(search, steps.entries, best, watch)
     rule = f"loss{request.max_bleu_loss:g}{'+non-inferior' if request.non_inferior else ''}+size{entries}+"
-    return Chosen(steps.select(entries), best, rule, {"budget": _figures(request, steps, found)})
+    return Chosen(steps.select(entries), best, rule, {"budget": _figures(request, steps, search)})
 
 
-def _tell_answer(found: Found, of: int, best: KeepBest, watch: Watch) -> None:
-    answer = found.answer
+def _tell_answer(search: Found, of: int, best: KeepBest, watch: Watch) -> None:
+    answer = search.answer
     watch.say(f"answer: {_size(answer.entries, of, best)}: {_difference(answer.result)}")
-    for trial in found.lucky:
+    for trial in search.lucky:
         watch.say(
             f"  {trial.entries / of:.2%} met the budget ({_difference(trial.result)}), but neighbouring sizes did not; "
             "treated as noise"
@@ -245,18 +246,18 @@ def _tell_answer(found: Found, of: int, best: KeepBest, watch: Watch) -> None:
     )
 
 
-def _figures(request: PruneRequest, steps: _Steps, found: Found) -> dict[str, Any]:
-    """For the statistics; the same input gives the same."""
+def _figures(request: PruneRequest, steps: _Steps, search: Found) -> dict[str, Any]:
+    """Return the trials as JSON values for the statistics; they are deterministic."""
     trials = [
         {
             "entries": trial.entries, "share": round(trial.entries / steps.entries, 6),
             "keep_top": steps.best(trial.entries).k,
             **{name: round(value, 4) for name, value in asdict(trial.result).items()},
         }
-        for trial in found.trials
+        for trial in search.trials
     ]  # fmt: skip
     return {
         "max_bleu_loss": request.max_bleu_loss, "non_inferior": request.non_inferior,
         "full_bleu": round(steps.full.bleu, 4),
-        "entries": found.answer.entries, "trials": trials, "lucky": [trial.entries for trial in found.lucky],
+        "entries": search.answer.entries, "trials": trials, "lucky": [trial.entries for trial in search.lucky],
     }  # fmt: skip

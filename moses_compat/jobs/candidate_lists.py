@@ -1,19 +1,19 @@
-"""Lists of candidates: the vocabulary map of CTranslate2, the shortlist of Marian, and how much of a text they cover.
+"""Lists of candidates: the vocabulary map of CTranslate2, the shortlist of Marian, and their coverage of a text.
 
 The table is read once.  The candidates of every source phrase are stored on disk.  After the last entry, the most
 frequent target words and the candidates of single words are known, and the list is written.
 
-The lexical shortlist of Marian, and of the translator in Firefox, which is made of it, has two forms.  Text
-(marian-dev, src/data/shortlist.h, `LexicalShortlistGenerator::load`) has lines `target source probability`.  Binary
-(`BinaryShortlistGenerator`) is, with numbers of eight bytes, the smallest byte first:
+The lexical shortlist of Marian, and of the translator in Firefox, which is based on it, has two formats.  The text
+format (marian-dev, src/data/shortlist.h, `LexicalShortlistGenerator::load`) has lines `target source probability`.  The
+binary format (`BinaryShortlistGenerator`) consists of little-endian integers of eight bytes:
 
     magic  checksum  first  best  S + 1  N      the first units of the target vocabulary that are always candidates, the
                                                 most candidates of a unit, S source units, N candidates
     where the candidates of each source unit begin, and the end
     the candidates: numbers of target units in four bytes, ascending for each source unit
 
-The checksum is over all whole eight bytes behind it, as `util::hashMem` does it.  Marian refuses a file in which the
-last source unit has no candidate; it gets the first target unit, which ends a sentence.
+The checksum covers all complete groups of eight bytes behind it, as in `util::hashMem`.  Marian refuses a file in which
+the last source unit has no candidate; it gets the first target unit, which ends a sentence.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ _GOLDEN, _LEFT, _RIGHT = np.uint64(0x9E3779B9), np.uint64(6), np.uint64(2)
 
 @dataclass(frozen=True)
 class SourceEntries:
-    """The entries of a block whose sources are short enough: N of G sources.
+    """The entries of a block whose sources are short enough: N entries of G sources.
 
     Attributes:
         raw: the block.
         text: of the block.
-        source_starts, source_ends: int64, shape (G,), where the sources stand in the text.
-        weights: float64, shape (G,), how often each was seen; 1 where the table does not say.
+        source_starts, source_ends: int64, shape (G,), offsets of the sources in the text.
+        weights: float64, shape (G,), counts of the sources; 1 if the table has none.
         group_offsets: int64, shape (G + 1,).
-        target_starts, target_ends: int64, shape (N,).
-        values: float64, shape (N,), what each adds to the probabilities of its words.
-        counts: float64, shape (N,), how often each was extracted; p(e|f) where the table does not say.
+        target_starts, target_ends: int64, shape (N,), offsets of the targets in the text.
+        values: float64, shape (N,), contributions of the entries to the probabilities of their words.
+        counts: float64, shape (N,), joint counts of the entries; p(e|f) if the table has none.
         tally: of the counts of all entries of the block.
     """
 
@@ -92,13 +92,13 @@ class SourceEntries:
 
 
 class EntrySelector:
-    """Reads a table once, and takes the entries of short sources.
+    """Reads a table once, and selects the entries of short sources.
 
     Args:
         source: the table, at its beginning.
         scan: how it is read.
-        longest: words of a source.
-        similarities: weigh the entries, if there are some.
+        longest: largest number of words of a source.
+        similarities: weights of the entries, if any.
     """
 
     def __init__(self, source: Input, scan: TableScan, longest: int, similarities: SimilaritySource | None) -> None:
@@ -111,17 +111,17 @@ class EntrySelector:
         return (DIRECT_COLUMN,) if scores > DIRECT_COLUMN else ()
 
     def blocks(self) -> Iterator[SourceEntries]:
-        """The entries, block by block.
+        """Yield the entries, block by block.
 
         Raises:
-            DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
-                a source comes back after others.
+            DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer than four
+                scores, or the entries of a source are not contiguous.
         """
         entries = 0
-        for found in self._order.follow(run(self._reader.items(), self._work, self._scan.threads)):
-            yield found
-            entries += found.raw.lines
-            self._scan.progress(found.raw.position, entries)
+        for entries_of_block in self._order.follow(run(self._reader.items(), self._work, self._scan.threads)):
+            yield entries_of_block
+            entries += entries_of_block.raw.lines
+            self._scan.progress(entries_of_block.raw.position, entries)
         self._reader.finish(entries)
 
     def _work(self, item: Item) -> tuple[SourceLook | None, SourceEntries]:
@@ -135,7 +135,7 @@ class EntrySelector:
         offsets = np.append(first, len(rows)).astype(np.int64)
         values, weights, counts = _values(read, rows, first, offsets)
         if read.scores:
-            # Where the model has no opinion, the entry counts as it is.
+            # An entry without a score of the model is not weighted.
             mean = read.scores.similarities[rows].mean(axis=1, dtype=np.float64)
             values *= np.where(read.scores.opinion[rows], np.exp(mean - 1), 1.0)
         heads = rows[first]
@@ -149,7 +149,7 @@ class EntrySelector:
 def _values(
     read: ReadBlock, rows: Int64Array, first: Int64Array, offsets: Int64Array
 ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
-    """What entries add to the probabilities of their words; how often each source was seen, and each entry."""
+    """Return the contributions of entries to the probabilities of words, and the counts of sources and entries."""
     counts, columns = read.counts.values[rows], read.columns
     direct = columns[rows, 0] if columns.shape[1] else np.zeros(len(rows))
     counted = np.isfinite(counts[:, [OF_SOURCE, OF_PAIR]]).all(axis=1) & (counts[:, OF_SOURCE] > 0)
@@ -161,23 +161,22 @@ def _values(
 
 @dataclass(frozen=True)
 class CandidateRequest:
-    """A list of candidates that is wanted.
+    """Settings for the export of a list of candidates.
 
     Attributes:
         table: a phrase table; `-` for standard input.
-        output: where the list goes.
-        shortlist: whether for single units, with probabilities (Marian), else for phrases (CTranslate2).
-        binary: whether the shortlist is written as Marian maps it into memory; needs vocabularies with numbers.
-        most: candidates of a source phrase.
-        longest: words of a source phrase.
-        always: how many of the most frequent target units are always candidates; of a shortlist, Marian is told.
-        least: candidates of a phrase that are less probable are left out.
+        output: the file of the list.
+        shortlist: whether the list is for single units, with probabilities (Marian), or for phrases (CTranslate2).
+        binary: whether the shortlist is written in Marian's memory-mapped format; needs vocabularies with numbers.
+        most: largest number of candidates of a source phrase.
+        longest: largest number of words of a source phrase.
+        always: number of the most frequent target units that are always candidates; part of a binary shortlist.
+        least: smallest probability of a candidate of a phrase.
         source_vocabulary, target_vocabulary: files of the units, see `phrasetool.export.vocabularies`.
-        evaluate: a text and its translation, to say how many words of the translation are candidates.
-        similarities: what says how similar the sides of entries are; the probability of an entry is multiplied by
-            exp(s - 1), of the mean s of both directions.
+        evaluate: a text and its translation, on which coverage is measured.
+        similarities: similarities s of both directions; the probability of an entry is multiplied by exp(mean(s) - 1).
         scan: how the table is read.
-        sort: whether it is sorted first.
+        sort: whether the table is sorted first.
     """
 
     table: str
@@ -202,19 +201,19 @@ class CandidateRequest:
 
 @dataclass
 class CandidateReport:
-    """What was written.
+    """Results of the export.
 
     Attributes:
         entries: lines of the table.
         sources: source phrases that are short enough.
-        phrases: those that have candidates in the list.
-        candidates: of them all.
+        phrases: source phrases with candidates in the list.
+        candidates: candidates of all these phrases.
         always: units that are always candidates.
-        source_units, target_units: shares of the table's words, weighted by how often they were seen, that can be
-            written in units of the vocabulary.
-        coverage: of the text it was evaluated with.
-        counts: how many entries have joint counts.
-        unreadable: words left out because they hold a tab or a line end.
+        source_units, target_units: shares of the table's words, weighted by their counts, that consist of units of the
+            vocabulary.
+        coverage: of the text for evaluation.
+        counts: numbers of entries with missing and derived joint counts.
+        unreadable: words that were skipped because they hold a tab or a line end.
     """
 
     entries: int = 0
@@ -229,12 +228,12 @@ class CandidateReport:
     unreadable: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
-# Below the first almost nothing fits, and it is refused; below the second another form may be meant, and one that is
-# known so much better is named.
+# Shares of known tokens: below the first, a text is refused; below the second there is a warning, which suggests
+# another form of the text if the share of this form is higher by the third.
 _LEAST, _DOUBTFUL, _GAIN = 0.1, 0.7, 0.1
 _JOINER, _SPACE_MARK = b"@@", "\u2581".encode()
 Line = Callable[[str], list[bytes]]
@@ -242,15 +241,15 @@ Line = Callable[[str], list[bytes]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a translation is covered.
+    """Coverage of a translation by candidates.
 
     Attributes:
         sentences, tokens: of the translation.
         covered: tokens that are candidates of their sentences.
-        whole: sentences of which all tokens are.
-        reachable: tokens that are a candidate of anything.
-        known: share of the source's tokens that the table knows.
-        mean, median, percentile_95: candidates of a sentence.
+        whole: sentences with all tokens covered.
+        reachable: tokens that are candidates of any phrase.
+        known: share of the source's tokens that occur in the table.
+        mean, median, percentile_95: number of candidates per sentence.
     """
 
     sentences: int
@@ -265,11 +264,11 @@ class Coverage:
 
 
 class CoverageMeter:
-    """Sees the lines of a list, and then says how much they cover.
+    """Measures the coverage of a translation by the lines of a list.
 
     Args:
         texts: a text, and its translation.
-        source_line, target_line: make units of a line.
+        source_line, target_line: split a line into units.
 
     Raises:
         DataError: a text cannot be read, is empty, or the texts have different numbers of lines.
@@ -289,32 +288,32 @@ class CoverageMeter:
         self._reachable: set[bytes] = set()
 
     def see(self, key: bytes, candidates: Sequence[bytes]) -> None:
-        """A line of the list; more candidates of a key that was there before are added to it."""
+        """Add a line of the list; further candidates of a known key are added to it."""
         self._reachable.update(candidates)
         units = key.split(b" ") if key else []
         if self._units.issuperset(units):
             self._lists.setdefault(key, set()).update(candidates)
 
     def see_map(self, text: bytes) -> None:
-        """Lines of a vocabulary map."""
+        """Add lines of a vocabulary map."""
         for line in split_lines(text):
             key, _, candidates = line.partition(b"\t")
             self.see(key, candidates.split(b" "))
 
     def coverage(self, known: Callable[[bytes], bool]) -> Coverage:
-        """What all lines so far cover.
+        """Return the coverage by all lines so far.
 
         Args:
-            known: whether the table has a source unit.
+            known: returns whether the table has a source unit.
         """
         longest = max((key.count(b" ") + 1 for key in self._lists if key), default=0)
         always = self._lists.get(b"", set())
         sizes, covered, whole = [], 0, 0
         for source, target in zip(self._sources, self._targets, strict=True):
-            found = always.union(*(self._lists.get(key, ()) for key in _parts(source, longest)))
-            hits = sum(unit in found for unit in target)
+            candidates = always.union(*(self._lists.get(key, ()) for key in _parts(source, longest)))
+            hits = sum(unit in candidates for unit in target)
             covered, whole = covered + hits, whole + (hits == len(target))
-            sizes.append(len(found))
+            sizes.append(len(candidates))
         tokens = sum(map(len, self._targets))
         return Coverage(
             len(sizes), tokens, covered, whole, sum(unit in self._reachable for line in self._targets for unit in line),
@@ -326,25 +325,25 @@ class CoverageMeter:
     def _tokens(self) -> list[bytes]:
         return [unit for line in self._sources for unit in line]
 
-    def check(self, found: Coverage, known: Callable[[bytes], bool], scan: TableScan) -> None:
-        """Refuse a text that does not fit the table, or warn of it.
+    def check(self, coverage: Coverage, known: Callable[[bytes], bool], scan: TableScan) -> None:
+        """Refuse a text that does not match the table, or warn about it.
 
         Raises:
-            DataError: almost nothing of the text is known, and the scan does not say `force`.
+            DataError: almost no token of the text is known, and `scan.force` is not set.
         """
-        if found.known >= _DOUBTFUL:
+        if coverage.known >= _DOUBTFUL:
             return
         lowered = _share([unit.decode("utf-8", "replace").lower().encode() for unit in self._tokens], known)
         pieces = _share(self._tokens, lambda unit: unit.endswith(_JOINER) or unit.startswith(_SPACE_MARK))
-        message = f"only {100 * found.known:.0f}% of its {len(self._tokens):,} tokens are in the table"
-        if lowered > found.known + _GAIN:
-            message += f"; in small letters, {100 * lowered:.0f}% would be: the table has no capitals"
+        message = f"only {100 * coverage.known:.0f}% of its {len(self._tokens):,} tokens are in the table"
+        if lowered > coverage.known + _GAIN:
+            message += f"; in lower case, {100 * lowered:.0f}% would be: the table is lowercased"
         elif pieces > _GAIN:
-            message += "; they are pieces of words, and a table of words needs the model that splits them"
+            message += "; they are subword units, and a table of words needs the model that splits them"
         else:
             message += "; expected text of the table's source language, with its tokens and its capitals"
         error = DataError(self._name, message, remedy="go on")
-        if found.known < _LEAST:
+        if coverage.known < _LEAST:
             scan.refuse(error)
         else:
             scan.warn(str(error))
@@ -355,13 +354,13 @@ def _share(units: Sequence[bytes], has: Callable[[bytes], bool]) -> float:
 
 
 def _parts(units: Sequence[bytes], longest: int) -> Iterator[bytes]:
-    """All runs of up to `longest` units, as keys."""
+    """Yield all sequences of up to `longest` consecutive units, as keys."""
     for first in range(len(units)):
         for last in range(first + 1, min(first + longest, len(units)) + 1):
             yield b" ".join(units[first:last])
 
 
-# A vocabulary that knows less of a table is another one; one that knows less than the second may be.
+# A vocabulary that covers a smaller share of a table is refused; below the second share there is a warning.
 _LEAST_UNITS, _FEW_UNITS = 0.1, 0.7
 
 
@@ -369,19 +368,19 @@ class ListWriter(Protocol):
     """Writes a list of candidates."""
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
-        """Write it, and let the meter see its lines."""
+        """Write the list, and pass its lines to the meter."""
 
 
 class Collected:
     """All candidates of a table.
 
     Args:
-        request: what is wanted.
+        request: the settings.
 
     Attributes:
         sources, targets: the units of the table's words.
         store: the candidates, in the order of the table.
-        frequencies: float64, shape (V,), how often each target unit was seen in translations of single words.
+        frequencies: float64, shape (V,), counts of the target units in translations of single words.
     """
 
     def __init__(self, request: CandidateRequest) -> None:
@@ -391,7 +390,7 @@ class Collected:
             for path in (request.source_vocabulary, request.target_vocabulary)
         )
         self._source_words, self._target_words = Symbols(), Symbols()
-        # A map is looked up by what is written, also of words that the system does not know.
+        # A map is looked up by text, also for words that are not in the vocabulary.
         known = self.source_vocabulary.numbers if request.shortlist else None
         source, target = self.source_vocabulary.segmenter, self.target_vocabulary.segmenter
         self._unreadable: set[bytes] = set()
@@ -405,7 +404,7 @@ class Collected:
 
     @property
     def unreadable(self) -> int:
-        """How many words were left out because a reader of the list would part them."""
+        """The number of words that were skipped because a reader of the list would split them."""
         return len(self._unreadable)
 
     def _word(self, token: bytes) -> str:
@@ -415,19 +414,19 @@ class Collected:
             return ""
         return word
 
-    def add(self, found: SourceEntries) -> None:
-        """The entries of the next block."""
-        self.entries += found.raw.lines
-        self.counts += found.tally
-        sources = self._source_words.read_fields(found.text, found.source_starts, found.source_ends)
-        words = self._target_words.read_fields(found.text, found.target_starts, found.target_ends)
+    def add(self, entries: SourceEntries) -> None:
+        """Add the entries of the next block."""
+        self.entries += entries.raw.lines
+        self.counts += entries.tally
+        sources = self._source_words.read_fields(entries.text, entries.source_starts, entries.source_ends)
+        words = self._target_words.read_fields(entries.text, entries.target_starts, entries.target_ends)
         targets = self.targets.expand(words)
-        single = np.repeat(sources.lengths == 1, np.diff(found.group_offsets))
-        self._count(targets, np.where(single, found.counts, 0))
-        self._look_at_units(sources, found.weights, words, found.counts)
+        single = np.repeat(sources.lengths == 1, np.diff(entries.group_offsets))
+        self._count(targets, np.where(single, entries.counts, 0))
+        self._look_at_units(sources, entries.weights, words, entries.counts)
         self.store.append(
             word_probabilities(
-                sources, found.weights, found.group_offsets, targets, found.values, len(self.targets.units),
+                sources, entries.weights, entries.group_offsets, targets, entries.values, len(self.targets.units),
                 0.0 if self.request.shortlist else self.request.least,
             )
         )  # fmt: skip
@@ -438,7 +437,7 @@ class Collected:
         np.add.at(self.frequencies, targets.words, np.repeat(counts, targets.lengths))
 
     def _look_at_units(self, sources: Phrases, weights: DoubleArray, targets: Phrases, counts: DoubleArray) -> None:
-        """Which share of the words the vocabularies know."""
+        """Update the shares of the words that are in the vocabularies."""
         sides = ((self.sources, sources, weights), (self.targets, targets, counts))
         for side, (units, phrases, times) in enumerate(sides):
             known = units.known(phrases.words)
@@ -446,13 +445,13 @@ class Collected:
             self._seen[side] += seen[known].sum(), seen.sum()
 
     def check_units(self) -> tuple[float, float]:
-        """Refuse a vocabulary that knows next to nothing of the table, or warn of one that knows little.
+        """Refuse a vocabulary that covers almost nothing of the table, or warn about one that covers little.
 
         Returns:
-            The shares of the table's source and target words that the vocabularies know.
+            The shares of the table's source and target words that are in the vocabularies.
 
         Raises:
-            DataError: it knows next to nothing, and the scan does not say `force`.
+            DataError: a vocabulary covers almost nothing, and `scan.force` is not set.
         """
         request = self.request
         shares = [float(known / seen) if seen else 1.0 for known, seen in self._seen]
@@ -460,7 +459,7 @@ class Collected:
         for side, path, share in zip(("source", "target"), names, shares, strict=True):
             if path and share < _FEW_UNITS:
                 message = (
-                    f"knows {100 * share:.0f}% of the {side} words of {display_name(request.table)}; expected the "
+                    f"covers {100 * share:.0f}% of the {side} words of {display_name(request.table)}; expected the "
                     "vocabulary of the same language, with the same tokens and capitals"
                 )
                 error = DataError(path, message, remedy="go on")
@@ -476,17 +475,17 @@ class Collected:
 
     @property
     def always(self) -> Int32Array:
-        """The units that are always candidates."""
+        """Return the units that are always candidates."""
         return most_frequent(self.frequencies, self.request.always)
 
     @property
     def target_texts(self) -> Texts:
-        """The target units."""
+        """Return the target units as texts."""
         return Texts(*self.targets.units.text)
 
 
 def _units_of_line(vocabulary: UnitVocabulary, units: UnitTable, line: str) -> list[bytes]:
-    """The units of a line of text that is evaluated with: words are read as in the table."""
+    """Return the units of a line of text for evaluation; words are read as in the table."""
     if isinstance(vocabulary.segmenter, Words):
         return split_words(unescape(line.encode("utf-8", "surrogateescape")))
     return units.line(line)
@@ -497,7 +496,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
 
     Raises:
         DataError: a file is damaged, the table is not sorted or has too few scores, or vocabularies or texts do not
-            fit.
+            match it.
         PhraseToolError: a file cannot be written.
     """
     scan = request.scan
@@ -511,8 +510,8 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         )
     opened = open_table(request.table, request.output, scan, watch, "read", sort=request.sort)
     with opened as (source, followed), Output(request.output) as output:
-        for found in EntrySelector(source, followed, request.longest, request.similarities).blocks():
-            collected.add(found)
+        for entries in EntrySelector(source, followed, request.longest, request.similarities).blocks():
+            collected.add(entries)
         known = collected.check_units()
         report = writer.write(output, collected, meter)
         report.source_units, report.target_units = known
@@ -529,12 +528,12 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
 class MapWriter:
     """Writes a vocabulary map as CTranslate2 reads it (src/vocabulary_map.cc).
 
-    A line is a source phrase, a tab, and target units with a space between; the phrase is empty for units that are
-    always candidates.  A phrase that had two lines would have the candidates of the second.
+    A line is a source phrase, a tab, and target units separated by spaces; the phrase is empty for units that are
+    always candidates.  If a phrase had two lines, CTranslate2 would use only the second.
     """
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
-        """See `ListWriter`."""
+        """Write the map."""
         always = collected.always
         report = CandidateReport(always=len(always))
         for text in self._texts(collected, always, report):
@@ -549,21 +548,21 @@ class MapWriter:
         store, words = collected.store, collected.target_texts
         selector = Selector(collected.request.most, always, len(words.offsets) - 1)
         selector.learn(store.pieces(), collected.sources.words)
-        # Only words that are put together in several ways can read alike.
+        # Two source phrases can have the same text only if units are joined to words.
         seen: set[bytes] | None = set() if collected.source_vocabulary.segmenter.glues else None
-        for found in selector.select(store.pieces()):
-            chosen = np.flatnonzero(np.diff(found.offsets))
-            keys, rows = collected.sources.keys(found.sources.select(chosen))
-            lines = lines_of(keys, joined(as_phrases(found), words), chosen[rows]).tobytes()
+        for candidates in selector.select(store.pieces()):
+            chosen = np.flatnonzero(np.diff(candidates.offsets))
+            keys, rows = collected.sources.keys(candidates.sources.select(chosen))
+            lines = lines_of(keys, joined(as_phrases(candidates), words), chosen[rows]).tobytes()
             if seen is not None:
                 lines = _first_of_each(lines, seen)
             report.phrases += lines.count(b"\n")
-            report.candidates += int(np.diff(found.offsets)[chosen[rows]].sum())
+            report.candidates += int(np.diff(candidates.offsets)[chosen[rows]].sum())
             yield lines
 
 
 def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
-    """The lines whose keys were not there before."""
+    """Return the lines whose keys have not been seen before."""
     kept = []
     for line in lines_with_ends(lines):
         key = line.partition(b"\t")[0]
@@ -577,31 +576,31 @@ class ShortlistWriter:
     """Writes a shortlist."""
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
-        """See `ListWriter`."""
+        """Write the shortlist."""
         request, targets = collected.request, len(collected.targets.units)
         all_of_them = unit_candidates(collected.store.pieces(), collected.sources.expand, targets, request.least)
         selector = Selector(request.most, np.zeros(0, np.int32), targets)
-        found = next(iter(selector.select([all_of_them])))
+        candidates = next(iter(selector.select([all_of_them])))
         sources, words = collected.sources.units.words, collected.targets.units.words
         if request.binary:
-            output.write(output.encode(self._binary(collected, found)))
+            output.write(output.encode(self._binary(collected, candidates)))
         else:
-            units = found.sources.words[found.groups]
-            rows = zip(found.words.tolist(), units.tolist(), found.scores.tolist(), strict=True)
+            units = candidates.sources.words[candidates.groups]
+            rows = zip(candidates.words.tolist(), units.tolist(), candidates.scores.tolist(), strict=True)
             lines = (b"%s %s %.6g\n" % (words[target], sources[source], score) for target, source, score in rows)
             output.write_text(b"".join(lines))
         always = self._always(collected)
         if meter:
             meter.see(b"", always)
-            for number, source in enumerate(found.sources.words.tolist()):
-                listed = found.words[found.offsets[number] : found.offsets[number + 1]]
+            for number, source in enumerate(candidates.sources.words.tolist()):
+                listed = candidates.words[candidates.offsets[number] : candidates.offsets[number + 1]]
                 meter.see(sources[source], [words[target] for target in listed.tolist()])
-        phrases = int(np.count_nonzero(np.diff(found.offsets)))
-        return CandidateReport(phrases=phrases, candidates=len(found.words), always=len(always))
+        phrases = int(np.count_nonzero(np.diff(candidates.offsets)))
+        return CandidateReport(phrases=phrases, candidates=len(candidates.words), always=len(always))
 
     @staticmethod
     def _always(collected: Collected) -> list[bytes]:
-        """What Marian always takes: the first units of its vocabulary; the most frequent where that is not known."""
+        """Return the units that are always candidates: the first of Marian's vocabulary, or else the most frequent."""
         numbers, count = collected.target_vocabulary.numbers, collected.request.always
         if numbers is None:
             words = collected.targets.units.words
@@ -609,7 +608,7 @@ class ShortlistWriter:
         return [unit.encode() for unit, number in numbers.items() if number < count]
 
     @staticmethod
-    def _binary(collected: Collected, found: TargetCandidates) -> bytes:
+    def _binary(collected: Collected, candidates: TargetCandidates) -> bytes:
         request = collected.request
         numbers = []
         for side, path, vocabulary in (
@@ -617,12 +616,12 @@ class ShortlistWriter:
             (collected.targets, request.target_vocabulary, collected.target_vocabulary),
         ):
             if vocabulary.numbers is None:
-                raise DataError(path, "does not number its units, which a binary shortlist is made of")
+                raise DataError(path, "does not number its units, which a binary shortlist needs")
             known = vocabulary.numbers
             found_here = [known[unit.decode("utf-8", "surrogateescape")] for unit in side.units.words]
             numbers.append((np.array(found_here, np.int64), max(known.values())))
         (source_numbers, last_source), (target_numbers, _) = numbers
-        sources, targets = source_numbers[found.sources.words[found.groups]], target_numbers[found.words]
+        sources, targets = source_numbers[candidates.sources.words[candidates.groups]], target_numbers[candidates.words]
         if last_source not in sources:
             sources, targets = np.append(sources, last_source), np.append(targets, 0)
         order = np.lexsort((targets, sources))
@@ -631,12 +630,12 @@ class ShortlistWriter:
 
 
 def binary_shortlist(offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], first: int, best: int) -> bytes:
-    """A binary shortlist.
+    """Return a binary shortlist.
 
     Args:
         offsets: int64, shape (S + 1,), where the candidates of each source unit begin, and the end.
         targets: int64, shape (N,), numbers of target units.
-        first, best: what Marian is told.
+        first, best: fields of the header, see above.
     """
     body = np.array([first, best, len(offsets), len(targets)], "<u8").tobytes()
     body += offsets.astype("<u8").tobytes() + targets.astype("<u4").tobytes()

@@ -1,4 +1,4 @@
-"""Train two classifiers on a bitext that has wrong pairs: each half is judged by the classifier of the other half."""
+"""Cross-training on a noisy bitext: each half is scored by a classifier that was trained on the other half."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from phrasetool.watch import SILENT, Watch
 if TYPE_CHECKING:
     from phrasetool.pair_classifier.model import PairClassifierModel
 
-# Halves with fewer pairs teach a classifier nothing.
+# A classifier cannot be trained on a half with fewer pairs.
 FEWEST_PAIRS = 100
 _HALVES = ("even", "odd")
 _SIDES = ("source", "target")
@@ -32,28 +32,28 @@ _BEST = "best"
 def filter_by_cross_training(
     request: FilterRequest, *, best_threshold: bool = False, seed: int = 1, watch: Watch = SILENT
 ) -> FilterReport:
-    """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half takes for parallel.
+    """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half rates as parallel.
 
-    Models and halves are kept in a folder beside the first output until all is complete, so that interrupted work goes
-    on; then the folder is removed.
+    Models and halves are stored in a folder next to the first output, so that interrupted work can be resumed; the
+    folder is removed when all outputs are complete.
 
     Args:
-        request: what is filtered.
+        request: the settings of the filter.
         best_threshold: use the mean of the thresholds that were best in training instead of that of the request.
         seed: of the training.
-        watch: follows the work.
+        watch: progress listener.
 
     Raises:
-        DataError: a half has too few pairs, or see `filter_bitext`.
-        PhraseToolError: a file is standard input, or the folder cannot be written; or see `filter_bitext`.
-        DivergedError: a classifier is no better than guessing.
+        DataError: a half has too few pairs, or as in `filter_bitext`.
+        PhraseToolError: a file is standard input, or the folder cannot be written; or as in `filter_bitext`.
+        DivergedError: a classifier is not better than chance.
     """
     models = _cross_train(request.source, request.target, request.kept[0], seed, watch)
 
     def make(sample: Sample, report: FilterReport) -> PairScorer:
         if best_threshold:
             report.threshold = sum(model.thresholds[_BEST] for model in models) / 2
-        # Pairs in even places are judged by what was learnt from those in odd places.
+        # Pairs at even positions are scored by the classifier of the odd positions.
         return CrossScorer((ClassifierScorer(models[1]), ClassifierScorer(models[0])))
 
     report = filter_bitext(request, make, watch)
@@ -62,29 +62,29 @@ def filter_by_cross_training(
 
 
 def _cross_train(
-    source: str, target: str, beside: str, seed: int, watch: Watch
+    source: str, target: str, output: str, seed: int, watch: Watch
 ) -> tuple[PairClassifierModel, PairClassifierModel]:
-    """Train a classifier on each half of a bitext: the pairs in even and in odd places, counted from 0.
+    """Train a classifier on each half of a bitext: the pairs at even and at odd positions, counted from 0.
 
     Args:
-        source, target: the bitext; pairs with an empty side are not learnt from.
-        beside: the file that the work is done for.
+        source, target: the bitext; pairs with an empty side are skipped.
+        output: the first output file, next to which models are stored.
         seed: of the training.
-        watch: is told what is done, and follows it.
+        watch: progress listener.
 
     Returns:
-        The classifiers of the even and of the odd places.
+        The classifiers of the even and of the odd positions.
 
     Raises:
         DataError: a file cannot be read, or a half has too few pairs.
         PhraseToolError: a file is standard input, or the folder cannot be written.
-        DivergedError: a classifier is no better than guessing.
+        DivergedError: a classifier is not better than chance.
     """
-    for path, name in ((source, "input"), (target, "input"), (beside, "output")):
+    for path, name in ((source, "input"), (target, "input"), (output, "output")):
         if path == STANDARD or is_pipe(path):
             shown = f"standard {name}" if path == STANDARD else path
-            raise PhraseToolError(f"{shown}: two classifiers are trained before pairs are judged; name a file")
-    folder = classifier_folder(beside)
+            raise PhraseToolError(f"{shown}: two classifiers are trained before pairs are scored; name a file")
+    folder = classifier_folder(output)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -92,25 +92,25 @@ def _cross_train(
     try:
         _write_halves(source, target, folder)
     except DataError:
-        # Nothing was learnt that could be gone on with.
+        # No classifier exists yet that a later run could use.
         if not any((folder / half).exists() for half in _HALVES):
-            _remove_classifiers(beside)
+            _remove_classifiers(output)
         raise
     first, second = (_classifier(folder, half, seed, watch) for half in _HALVES)
     return first, second
 
 
-def classifier_folder(beside: str) -> Path:
-    """Where the classifiers are until the output is complete."""
-    return Path(f"{beside}.classifiers")
+def classifier_folder(output: str) -> Path:
+    """Return the folder of the classifiers, which exists until the output is complete."""
+    return Path(f"{output}.classifiers")
 
 
-def _remove_classifiers(beside: str) -> None:
-    shutil.rmtree(classifier_folder(beside), ignore_errors=True)
+def _remove_classifiers(output: str) -> None:
+    shutil.rmtree(classifier_folder(output), ignore_errors=True)
 
 
 def _write_halves(source: str, target: str, folder: Path) -> None:
-    """The pairs of each half, those with an empty side left out."""
+    """Write the pairs of each half, without pairs that have an empty side."""
     with contextlib.ExitStack() as stack:
         files = [
             [stack.enter_context(open(folder / f"{half}.{side}", "wb")) for side in _SIDES] for half in _HALVES
@@ -124,7 +124,7 @@ def _write_halves(source: str, target: str, folder: Path) -> None:
                     file.write(line + b"\n")
     if min(numbers) < FEWEST_PAIRS:
         raise DataError(
-            source, f"half of its pairs are {min(numbers):,} to learn from; expected {FEWEST_PAIRS} or more"
+            source, f"half of its pairs are only {min(numbers):,}; expected {FEWEST_PAIRS} or more for training"
         )
 
 
@@ -134,7 +134,7 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassifierModel:
-    """Train on a half, or take the model of an interrupted run that had finished this half."""
+    """Train on a half, or load the model of an interrupted run that had finished this half."""
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
     from phrasetool.pair_classifier.training import train_pair_classifier
@@ -151,7 +151,7 @@ def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassif
             model = PairClassifierModel.load(os.fspath(place))
             if model.training.get("text") == record["text"]:
                 return model
-        watch.say(f"training a classifier on the pairs in {half} places: {len(pairs):,} pairs")
+        watch.say(f"training a classifier on the pairs at {half} positions: {len(pairs):,} pairs")
         unfinished = (place / CHECKPOINT).exists()
         with watch.items(f"train, {half}", settings.passes * len(pairs), "pair") as tick:
             run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)

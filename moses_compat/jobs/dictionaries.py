@@ -1,6 +1,6 @@
-"""Dictionaries of a table: lexicons of term pairs with their rate of correct pairs, and dictionaries of Bicleaner.
+"""Export of dictionaries: lexicons of term pairs, with an estimate of their precision, and Bicleaner dictionaries.
 
-Both take entries that are frequent and probable (`read_pairs`).  Files of lexicons hold tab-separated or
+Both consist of entries that are frequent and probable (`read_pairs`).  Lexicons are written as tab-separated or
 comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for translators read.  Bicleaner reads gzipped
 lines `target source p(target|source)` of single words; see the README of bitextor/bicleaner, "Parameters" of
 `bicleaner-train`, and its prob_dict.py.
@@ -43,20 +43,20 @@ from phrasetool.watch import SILENT, Watch
 
 FORMS = ("tsv", "csv", "tbx")
 _LEXICON_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
-# What XML 1.0 does not allow.
+# Characters that XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class PairEntry:
-    """An entry.
+    """An entry of a dictionary.
 
     Attributes:
-        source, target: as they read, words with a space between.
+        source, target: plain text, words separated by spaces.
         direct, inverse: p(target|source) and p(source|target).
-        discounted: both with half a count taken off, where counts are known.
-        count: how often it was extracted; None where the table does not say.
-        similarity: the mean of both directions; None if nothing is known of it.
+        discounted: both probabilities with a discount of half a count, if counts are known.
+        count: joint count; None if the table has none.
+        similarity: mean of both directions; None if the model has no score.
     """
 
     source: str
@@ -70,14 +70,14 @@ class PairEntry:
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Which entries are taken.
+    """Criteria for the selection of entries.
 
     Attributes:
-        longest: words of a side.
-        least: either probability, discounted or not.
-        count: how often an entry was extracted; entries without a count are taken, too.
-        count_use: what needs a joint count of each entry; None if nothing does.
-        discounted: whether the probabilities are compared with half a count taken off.
+        longest: largest number of words of a side.
+        least: smallest probability in either direction.
+        count: smallest joint count; entries without a count are selected, too.
+        count_use: the feature that needs a joint count of each entry, if any.
+        discounted: whether `least` applies to the probabilities with a discount of half a count.
     """
 
     longest: int
@@ -90,18 +90,18 @@ class PairFilter:
 def read_pairs(
     source: Input, scan: TableScan, chosen: PairFilter, similarities: SimilaritySource | None = None, both: bool = True
 ) -> Iterator[tuple[RawBlock, list[PairEntry], CountTally]]:
-    """The entries that a filter takes, block by block, with a tally of the counts of each block.
+    """Yield the entries that a filter selects, block by block, with a tally of the counts of each block.
 
     Args:
         source: the table, at its beginning; in any order.
         scan: how it is read.
         chosen: the filter.
-        similarities: what else is known of the entries.
-        both: whether both probabilities must be high enough; else one of them.
+        similarities: similarities of the entries, if any.
+        both: whether both probabilities must be high enough, or only one of them.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and the scan says `fail`, has fewer than four scores, or
-            lacks a count that is needed.
+        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer than four scores,
+            or lacks a required count.
     """
 
     def columns(scores: int) -> tuple[int, ...]:
@@ -128,7 +128,7 @@ def read_pairs(
         enough = (less if chosen.discounted else plain) >= chosen.least
         good = short & ~block.faulty & (enough.all(axis=1) if both else enough.any(axis=1))
         good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
-        found = []
+        pairs = []
         for row in np.flatnonzero(good).tolist():
             line, end = int(block.line_offsets[row]), int(block.source_ends[row])
             words = phrase_text(block.text[end + 3 : block.target_ends[row]].tobytes())
@@ -137,35 +137,35 @@ def read_pairs(
             similarity = None
             if read.scores and read.scores.opinion[row]:
                 similarity = float(read.scores.similarities[row].mean(dtype=np.float64))
-            found.append(
+            pairs.append(
                 PairEntry(
                     phrase_text(block.text[line:end].tobytes()), words, float(plain[row, 0]), float(plain[row, 1]),
                     (float(less[row, 0]), float(less[row, 1])), float(counts[row, OF_PAIR]) if known[row] else None,
                     similarity,
                 )
             )  # fmt: skip
-        return read.raw, found, tally
+        return read.raw, pairs, tally
 
     entries = 0
-    for raw, found, tally in run(reader.items(), work, scan.threads):
-        yield raw, found, tally
+    for raw, pairs, tally in run(reader.items(), work, scan.threads):
+        yield raw, pairs, tally
         entries += raw.lines
         scan.progress(raw.position, entries)
     reader.finish(entries)
 
 
 def write_terms(output: Output, pairs: Sequence[TermPair], form: str, languages: tuple[str, str]) -> None:
-    """Write pairs.
+    """Write term pairs.
 
     Args:
         form: `tsv`, `csv` or `tbx`.
-        languages: codes of both, for TBX.
+        languages: codes of both languages, for TBX.
 
     Raises:
-        ValueError: another form.
+        ValueError: the format is unknown.
     """
     if form not in FORMS:
-        raise ValueError(f"unknown form {form!r}; expected one of {', '.join(FORMS)}")
+        raise ValueError(f"unknown format {form!r}; expected one of {', '.join(FORMS)}")
     text = _tbx(pairs, languages) if form == "tbx" else _tsv(pairs) if form == "tsv" else _csv(pairs)
     output.write_text(text.encode("utf-8", "surrogateescape"))
 
@@ -181,8 +181,8 @@ def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
 
 
 def _tsv(pairs: Sequence[TermPair]) -> str:
-    # A term with a quotation mark is quoted: readers of tables take one at the beginning of a field for a quoted field
-    # and read on to the next one, over the ends of lines.
+    # A term with a quotation mark is quoted: readers of tables interpret a quotation mark at the beginning of a field
+    # as a quoted field, and read up to the next one, even across line ends.
     text = io.StringIO()
     csv.writer(text, csv.excel_tab, lineterminator="\n").writerows(_rows(pairs))
     return text.getvalue()
@@ -212,28 +212,28 @@ def _tbx(pairs: Sequence[TermPair], languages: tuple[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Stop words are counted in the one-word entries that are so probable, whatever is asked of pairs.
+# Stop words are counted in one-word entries of at least this probability, regardless of the criteria for pairs.
 _LEAST_OF_WORDS = 0.1
 
 
 @dataclass(frozen=True)
 class LexiconRequest:
-    """A lexicon that is wanted.
+    """Settings for the export of a lexicon.
 
     Attributes:
         table: a phrase table, in any order; `-` for standard input.
-        output: where the lexicon goes.
+        output: the file of the lexicon.
         form: `tsv`, `csv` or `tbx`.
-        languages: codes of both, for `tbx`.
-        most: translations of a source, and sources of a target.
-        longest: words of a term.
-        least: either probability of a pair, with half a count taken off.
-        count: how often a pair must have been extracted, where its count is known.
-        count_use: what needs a joint count of each entry; None if nothing does.
-        stop_words: so many of the most frequent words of a side are at no end of a term of several words.
-        sample: write so many pairs alone, evenly over all ranks; 0: all.
-        evaluate: a text and its translation, to say how often a pair is right.
-        similarities: what else is known of the entries.
+        languages: codes of both languages, for `tbx`.
+        most: largest number of translations of a source, and of sources of a target.
+        longest: largest number of words of a term.
+        least: smallest probability of a pair in either direction, with a discount of half a count.
+        count: smallest joint count of a pair, if its count is known.
+        count_use: the feature that needs a joint count of each entry, if any.
+        stop_words: number of the most frequent words of a side that may not begin or end a term of several words.
+        sample: number of pairs to write, evenly over all ranks; 0 for all.
+        evaluate: a text and its translation, on which the precision of pairs is estimated.
+        similarities: similarities of the entries, if any.
         scan: how the table is read.
     """
 
@@ -255,11 +255,11 @@ class LexiconRequest:
 
 @dataclass(frozen=True)
 class Rightness:
-    """How often pairs are right.
+    """Precision of pairs in a text and its translation.
 
     Attributes:
-        pairs: those whose source occurs in the text.
-        right: those of which the target is in the translation of such a sentence.
+        pairs: pairs whose source occurs in the text.
+        right: pairs whose target is in the translation of such a sentence.
         places, right_places: sentences in which a source occurs, and those with the target in their translation.
     """
 
@@ -271,17 +271,17 @@ class Rightness:
 
 @dataclass(frozen=True)
 class LexiconReport:
-    """What was written.
+    """Results of the export of a lexicon.
 
     Attributes:
         entries: lines of the table.
         considered: entries that are frequent and probable enough.
-        terms: those of them whose sides may be terms.
-        pairs: of the lexicon.
-        written: of them.
-        rightness: of all pairs of the lexicon.
-        counts: how many entries have joint counts.
-        unreadable: entries left out because a side holds a tab or a line end.
+        terms: considered entries whose sides may be terms.
+        pairs: pairs of the lexicon.
+        written: pairs that were written.
+        rightness: precision of all pairs of the lexicon.
+        counts: numbers of entries with missing and derived joint counts.
+        unreadable: entries that were skipped because a side holds a tab or a line end.
     """
 
     entries: int
@@ -294,7 +294,7 @@ class LexiconReport:
     unreadable: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
@@ -306,7 +306,7 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
             in the text.
         PhraseToolError: the lexicon cannot be written.
     """
-    found: list[PairEntry] = []
+    considered: list[PairEntry] = []
     frequencies: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     entries, unreadable, tally = 0, 0, CountTally()
     chosen = PairFilter(request.longest, min(request.least, _LEAST_OF_WORDS), request.count, request.count_use)
@@ -318,14 +318,14 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
             readable = [pair for pair in pairs if not (parts_lines(pair.source) or parts_lines(pair.target))]
             unreadable += len(pairs) - len(readable)
             pairs = readable
-            found += (pair for pair in pairs if min(pair.discounted) >= request.least)
+            considered += (pair for pair in pairs if min(pair.discounted) >= request.least)
             for pair in pairs:
                 for side, text in enumerate((pair.source, pair.target)):
                     if " " not in text:
                         frequencies[side][text] += int(pair.count or 0)
         stops = [set(_most(counts, request.stop_words)) for counts in frequencies]
         terms = [
-            _term(pair) for pair in found
+            _term(pair) for pair in considered
             if is_term(pair.source.split(" "), stops[0]) and is_term(pair.target.split(" "), stops[1])
         ]  # fmt: skip
         lexicon = best_terms(terms, request.most)
@@ -339,7 +339,7 @@ def export_lexicon(request: LexiconRequest, watch: Watch = SILENT) -> LexiconRep
                 f"none of the {len(lexicon):,} term pairs has its source in the text; expected its language and tokens"
             )
             request.scan.refuse(DataError(display_name(request.evaluate[0]), message, remedy="go on"))
-    return LexiconReport(entries, len(found), len(terms), len(lexicon), len(written), right, tally, unreadable)
+    return LexiconReport(entries, len(considered), len(terms), len(lexicon), len(written), right, tally, unreadable)
 
 
 def _most(counts: Counter[str], number: int) -> list[str]:
@@ -355,12 +355,12 @@ def _term(pair: PairEntry) -> TermPair:
 
 
 def _plain(line: str) -> str:
-    """A line of text as pairs read."""
+    """Return a line of text as plain words, like the sides of pairs."""
     return single_spaced(unescape(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace"))
 
 
 def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
-    """How often pairs are right in a text, tokenised as the table, and its translation.
+    """Measure the precision of pairs in a text, tokenised as the table, and its translation.
 
     Raises:
         DataError: a text cannot be read, or they have different numbers of lines.
@@ -386,13 +386,13 @@ def rightness(pairs: Sequence[TermPair], texts: Sequence[str]) -> Rightness:
 
 @dataclass(frozen=True)
 class DictionaryRequest:
-    """Dictionaries that are wanted.
+    """Settings for the export of Bicleaner dictionaries.
 
     Attributes:
         table: a phrase table, in any order; `-` for standard input.
-        output: where the dictionary from source to target goes.
-        reverse: where the other one goes, if anywhere.
-        least: pairs that are less probable are left out.
+        output: file of the dictionary from source to target.
+        reverse: file of the dictionary from target to source, if any.
+        least: smallest probability of a pair.
         scan: how the table is read.
     """
 
@@ -405,13 +405,13 @@ class DictionaryRequest:
 
 @dataclass
 class DictionaryReport:
-    """What was written.
+    """Results of the export of dictionaries.
 
     Attributes:
         entries: lines of the table.
-        pairs: of the dictionary.
-        reverse_pairs: of the other one.
-        unreadable: pairs left out because a word holds white space, at which Bicleaner splits lines.
+        pairs: pairs of the dictionary from source to target.
+        reverse_pairs: pairs of the dictionary from target to source.
+        unreadable: pairs that were skipped because a word holds white space, at which Bicleaner splits lines.
     """
 
     entries: int = 0
@@ -420,7 +420,7 @@ class DictionaryReport:
     unreadable: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """As JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 

@@ -1,8 +1,8 @@
-"""Keep the pairs of a bitext that are translations of each other: streamed, block by block.
+"""Filter a bitext for pairs that are translations of each other: streamed, block by block.
 
-A sample of the first pairs shows whether the classifier fits the bitext.  A bitext may be dirty: half of its pairs may
-be wrong, and still the model fits.  Measured with models of the right languages on 29,000 pairs of German and English,
-half of them exchanged: see the guide to filtering.  So only chance itself is refused, and words that are hardly known.
+A sample of the first pairs shows whether the classifier matches the bitext.  A bitext may be noisy: the model can be
+suitable even if half of the pairs are wrong, as measured on 29,000 pairs of German and English, half of them exchanged
+(see the guide to filtering).  So a model is refused only if it is at chance level, or if most words are unknown.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from phrasetool.watch import SILENT, FileProgress, Watch
 if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import ScoreParts
 
-# Pairs of a block.  What is said of a pair depends, in its last bits, on its block, so this is no option.
+# Pairs per block.  The last bits of a score depend on the block of the pair, so this is not an option.
 PAIRS = 8192
-# Pairs of a sample, and how many of the first pairs it is drawn from; what memory holds before work begins.
+# Number of pairs of a sample, and of the first pairs from which it is drawn and which are held in memory.
 SAMPLE, LOOK_AHEAD = 2000, 1 << 16
-# By how much the AUC must be higher with the sides swapped, if they are to be called so: half as much as elsewhere.
+# Increase of the AUC with swapped sides at which a swap is suggested: half as large as for tables.
 _BETTER = 0.07
-# Pairs whose lengths stand for those of all.
+# Number of pairs whose lengths represent those of all.
 _LENGTHS = 16
-# Why a pair goes, and what else is noted of it; the names stand in the files that are written.
+# Reasons for rejection and other notes on pairs; the names appear in output files.
 EMPTY, UNKNOWN, LOW, LONG = b"empty", b"unknown", b"probability", b"long"
 REASONS = (EMPTY, UNKNOWN, LOW, COPY)
-# Of the two files.
+# Sentences of the two files.
 Sample = tuple[list[bytes], list[bytes]]
 
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """N pairs that follow each other.
+    """N consecutive pairs.
 
     Attributes:
-        first: number of the first one, from 0.
+        first: number of the first pair, from 0.
         sources, targets: N lines each, with their line ends.
-        position: bytes of the source's file that were read by then.
+        position: bytes of the source file that have been read at the end of the pairs.
     """
 
     first: int
@@ -74,13 +74,13 @@ class SentencePairs:
 
     @cached_property
     def hashes(self) -> npt.NDArray[np.uint32]:
-        """A fingerprint of each pair, shape (N,)."""
+        """Fingerprints of the pairs, shape (N,)."""
         both = zip(self.sources, self.targets, strict=True)
         return np.array([zlib.crc32(target, zlib.crc32(source)) for source, target in both], np.uint32)
 
     @cached_property
     def written(self) -> tuple[list[bytes], list[bytes]]:
-        """Both sides without line ends, tabs as spaces: tabs separate the fields of what is written."""
+        """Both sides without line ends, with tabs as spaces, because tabs separate the fields of output files."""
         sources, targets = (tabs_as_spaces(b"".join(side)) for side in (self.sources, self.targets))
         return sources, targets
 
@@ -88,14 +88,14 @@ class SentencePairs:
 def pair_blocks(
     source: Input, target: Input, progress: Callable[[int, int], None] = lambda position, pairs: None
 ) -> Iterator[SentencePairs]:
-    """Read both sides in step.
+    """Read both sides in parallel.
 
     Args:
         source, target: at their beginning.
-        progress: called with the bytes of the source consumed and the pairs read.
+        progress: called with the bytes of the source and the pairs read so far.
 
     Raises:
-        DataError: a file cannot be read, or one has more lines than the other; known when the shorter one ends.
+        DataError: a file cannot be read, or has more lines than the other (raised at the end of the shorter one).
     """
     lines = _lines(source), _lines(target)
     first = 0
@@ -121,11 +121,11 @@ def _lines(file: Input) -> Iterator[bytes]:
 def take_sample(
     blocks: Iterator[SentencePairs], seed: int = 1
 ) -> tuple[tuple[list[bytes], list[bytes]], list[SentencePairs]]:
-    """Some of the first pairs, both sides with a word; and the blocks that were read for it.
+    """Draw a sample of the first pairs without empty sides; return it and the blocks that were read for it.
 
     Args:
         blocks: of a bitext, from its beginning.
-        seed: of what is drawn.
+        seed: of the sample.
     """
     taken: list[SentencePairs] = []
     size = 0
@@ -141,22 +141,22 @@ def take_sample(
 def check_bitext(
     name: str, model: PairClassifierModel, sample: tuple[list[bytes], list[bytes]], check: FitCheck
 ) -> None:
-    """Tell how well a classifier fits a bitext.
+    """Check how well a classifier matches a bitext.
 
     Args:
-        name: of the bitext, as messages call it.
-        model: of the folder that the check names.
+        name: name of the bitext in messages.
+        model: the model of the folder that the check names.
         sample: see `take_sample`.
-        check: tells, and refuses.
+        check: reports or refuses the result.
 
     Raises:
-        DataError: it does not fit, and nothing is forced.
+        DataError: the model does not match, and `force` is not set.
     """
     check.judge(name, fit_of_pairs(model, *sample), lambda: fit_of_pairs(model, *sample, swapped=True), _BETTER)
 
 
 def usual_lengths(sample: tuple[list[bytes], list[bytes]]) -> tuple[Int64Array, Int64Array]:
-    """Words of the sources and the targets of some pairs, from short ones to long ones; shape (L,), L at most 16."""
+    """Return the lengths in words of sources and of targets of some pairs, ascending; shape (L,), L at most 16."""
     sources, targets = (sentence_lengths(side) for side in sample)
     order = np.lexsort((targets, sources))
     places = order[np.linspace(0, max(len(order) - 1, 0), min(_LENGTHS, len(order))).astype(np.int64)]
@@ -165,15 +165,15 @@ def usual_lengths(sample: tuple[list[bytes], list[bytes]]) -> tuple[Int64Array, 
 
 @dataclass
 class PairCounts:
-    """What a run did.
+    """Counts of a filter run.
 
     Attributes:
-        pairs: all of them.
-        kept: of them.
-        reasons: why others went, by name; a pair that goes for several counts for each.
+        pairs: all pairs.
+        kept: kept pairs.
+        reasons: numbers of rejected pairs by reason; a pair with several reasons counts for each.
         copies: pairs of two equal sentences.
-        over_long: pairs of which a side has more words than are read.
-        certainty: sum of the scores of those kept.
+        over_long: pairs with a side of more words than the classifier reads.
+        certainty: sum of the scores of the kept pairs.
     """
 
     pairs: int = 0
@@ -184,7 +184,7 @@ class PairCounts:
     over_long: int = 0
 
     def add(self, other: PairCounts) -> None:
-        """Add those of the block that follows."""
+        """Add the counts of the next block."""
         self.pairs += other.pairs
         self.kept += other.kept
         self.certainty += other.certainty
@@ -193,7 +193,7 @@ class PairCounts:
         self.over_long += other.over_long
 
     def as_dict(self) -> dict[str, Any]:
-        """For statistics."""
+        """Return the counts as JSON values."""
         return {
             "pairs": self.pairs, "kept": self.kept, "rejected": self.pairs - self.kept,
             "reasons": {reason.decode(): self.reasons[reason.decode()] for reason in REASONS},
@@ -203,13 +203,13 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class PairDecisions:
-    """What becomes of the N pairs of a block.
+    """Decisions for the N pairs of a block.
 
     Attributes:
         block: the pairs.
-        judged: what was said of them.
+        judged: their scores.
         keep: bool, shape (N,).
-        notes: of each, why it goes, or what else is noted.
+        notes: reasons for rejection and other notes of each pair.
     """
 
     block: SentencePairs
@@ -227,56 +227,56 @@ class PairDecisions:
         longest: int | None,
         too_many: Int64Array | None = None,
     ) -> PairDecisions:
-        """Decide.
+        """Decide which pairs of a block to keep.
 
         Args:
-            block, judged: the pairs and what is said of them.
-            threshold: the least score of a pair that stays.
-            drop_copies: pairs of two equal sentences go.
-            longest: words of a sentence that are read.
-            too_many: rows of pairs that reach the threshold and go all the same, as a share of the pairs wants it.
+            block, judged: the pairs and their scores.
+            threshold: lowest score of a kept pair.
+            drop_copies: whether to reject pairs of two equal sentences.
+            longest: number of words of a sentence that the classifier reads.
+            too_many: rows of pairs at the threshold that are rejected so that the exact share of pairs is kept.
         """
         below = np.isnan(judged.scores) | (judged.scores < np.float32(threshold))
         if too_many is not None:
             below[too_many] = True
         low = below.tolist()
-        silent = np.isnan(judged.scores).tolist()
+        unscored = np.isnan(judged.scores).tolist()
         keep, notes = np.ones(len(block), np.bool_), []
         words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
         over_long = (words > (longest or 0)).tolist()
         for row, (source, target) in enumerate(zip(*block.written, strict=True)):
-            found: list[bytes] = []
+            row_notes: list[bytes] = []
             if not source or not target:
-                found.append(EMPTY)
-            elif silent[row]:
-                found.append(UNKNOWN)
+                row_notes.append(EMPTY)
+            elif unscored[row]:
+                row_notes.append(UNKNOWN)
             elif low[row]:
-                found.append(LOW)
-            keep[row] = not found
+                row_notes.append(LOW)
+            keep[row] = not row_notes
             if source and _same(source, target):
-                found.append(COPY)
+                row_notes.append(COPY)
                 keep[row] &= not drop_copies
             if over_long[row]:
-                found.append(LONG)
-            notes.append(tuple(found))
+                row_notes.append(LONG)
+            notes.append(tuple(row_notes))
         return cls(block, judged, keep, notes)
 
     @property
     def counts(self) -> PairCounts:
-        """Of the block."""
-        gone = zip(self.keep.tolist(), self.notes, strict=True)
-        reasons = Counter(note.decode() for keep, notes in gone if not keep for note in notes if note in REASONS)
+        """The counts of the block."""
+        decisions = zip(self.keep.tolist(), self.notes, strict=True)
+        reasons = Counter(note.decode() for keep, notes in decisions if not keep for note in notes if note in REASONS)
         copies, over_long = (sum(name in notes for notes in self.notes) for name in (COPY, LONG))
         certainty = float(self.judged.scores[self.keep].sum(dtype=np.float64))
         return PairCounts(len(self.block), int(self.keep.sum()), certainty, reasons, copies, over_long)
 
     def kept_lines(self) -> tuple[bytes, bytes]:
-        """What stays of both sides, as it was."""
+        """Return the kept lines of both sides, unchanged."""
         rows = np.flatnonzero(self.keep).tolist()
         return b"".join(self.block.sources[row] for row in rows), b"".join(self.block.targets[row] for row in rows)
 
     def score_lines(self) -> bytes:
-        """A line a pair: score, `kept` or `rejected`, notes, source and target; and the score without length."""
+        """Return a line per pair: score, `kept` or `rejected`, notes, source, target, and the score without length."""
         sources, targets = self.block.written
         blind = (
             [b""] * len(sources) if self.judged.blind is None else [b"\t" + x for x in _score_texts(self.judged.blind)]
@@ -290,7 +290,7 @@ class PairDecisions:
         )
 
     def rejected_lines(self) -> bytes:
-        """A line for each pair that goes: reasons, score, number of the line, source and target."""
+        """Return a line per rejected pair: reasons, score, line number, source and target."""
         return b"".join(self._rejected(_score_texts(self.judged.scores)))
 
     def _rejected(self, scores: Sequence[bytes]) -> Iterator[bytes]:
@@ -301,13 +301,13 @@ class PairDecisions:
 
 
 def copies_in(block: SentencePairs) -> Mask:
-    """Which pairs of a block are two equal sentences: bool, shape (N,)."""
+    """Return a mask, shape (N,), of the pairs of a block that are two equal sentences."""
     sides = zip(*block.written, strict=True)
     return np.array([bool(source) and _same(source, target) for source, target in sides], np.bool_)
 
 
 def _score_texts(scores: np.ndarray[Any, np.dtype[np.float32]]) -> list[bytes]:
-    """With six decimals; 0 where nothing is said."""
+    """Format scores with six decimals; 0 for a pair without a score."""
     return [b"%.6f" % (score + 0.0) for score in np.nan_to_num(scores).tolist()]
 
 
@@ -318,7 +318,7 @@ def _noted(notes: Sequence[bytes]) -> bytes:
 def _same(source: bytes, target: bytes) -> bool:
     if source == target:
         return True
-    # Escapes are the one way in which equal words can differ in bytes.
+    # Only escapes and blanks can make equal words differ in bytes.
     return (b"&" in source or b"&" in target or b"  " in source or b"  " in target) and plain_words(
         source
     ) == plain_words(target)
@@ -326,19 +326,19 @@ def _same(source: bytes, target: bytes) -> bool:
 
 @dataclass(frozen=True)
 class FilterRequest:
-    """What is wanted.
+    """Settings of a filter run.
 
     Attributes:
         source, target: the bitext; one of them may be `-`.
-        kept: where both sides of what stays go.
-        threshold: the least score of a pair that stays.
-        share: in its place, how many of the pairs stay, those with the highest scores; the bitext is read twice.
-        scores, rejected: files of lines, see `PairDecisions`.
-        drop_copies: pairs of two equal sentences go.
-        allow_empty: the bitext may have no pair.
-        force: go on where the model does not fit, and where no pair stays.
-        threads: blocks that are worked on at a time.
-        holds_text: sentences have to be UTF-8.
+        kept: output files of both sides of the kept pairs.
+        threshold: lowest score of a kept pair.
+        share: share of the pairs to keep, by score, instead of a threshold; the bitext is then read twice.
+        scores, rejected: further output files, see `PairDecisions`.
+        drop_copies: whether to reject pairs of two equal sentences.
+        allow_empty: whether the bitext may have no pair.
+        force: only warn if the model does not match, or if no pair is kept.
+        threads: number of blocks that are processed in parallel.
+        holds_text: whether sentences must be UTF-8.
     """
 
     source: str
@@ -356,25 +356,25 @@ class FilterRequest:
 
     @property
     def name(self) -> str:
-        """Of the bitext, as messages call it."""
+        """The name of the bitext in messages."""
         return f"{display_name(self.source)} and {display_name(self.target)}"
 
     @property
     def outputs(self) -> list[str | None]:
-        """Every file that is written."""
+        """All output files."""
         return [*self.kept, self.scores, self.rejected]
 
 
 @dataclass
 class FilterReport:
-    """What was done.
+    """Results of a filter run.
 
     Attributes:
         counts: of pairs.
-        signature: of what judged them.
-        fit: how well it fits, where that could be told.
-        threshold: the least score of a pair that stays.
-        resumed: pairs that an earlier run had judged already.
+        signature: of the scorer.
+        fit: how well the model matches the bitext, if it could be measured.
+        threshold: lowest score of a kept pair.
+        resumed: pairs whose scores were reused from an interrupted run.
     """
 
     counts: PairCounts = field(default_factory=PairCounts)
@@ -387,13 +387,13 @@ class FilterReport:
 def classifier_judge(
     model: PairClassifierModel, folder: str, request: FilterRequest, explain: bool, watch: Watch = SILENT
 ) -> Callable[[Sample, FilterReport], PairScorer]:
-    """What makes the judge, once a sample of the bitext is known.
+    """Return a function that checks the model on a sample of the bitext and makes the scorer.
 
     Args:
         model: the classifier, of this folder.
-        request: whose bitext is judged.
-        explain: ask for probabilities without length, too.
-        watch: is told how well the model fits.
+        request: the settings.
+        explain: whether to compute probabilities without length, too.
+        watch: receives a message on how well the model matches.
     """
 
     def make(sample: Sample, report: FilterReport) -> PairScorer:
@@ -408,18 +408,18 @@ def classifier_judge(
 def filter_bitext(
     request: FilterRequest, make: Callable[[Sample, FilterReport], PairScorer], watch: Watch = SILENT
 ) -> FilterReport:
-    """Write what stays of a bitext.
+    """Write the kept pairs of a bitext.
 
-    Finished blocks are kept beside the first output until all is done, so interrupted work goes on.
+    Finished blocks are stored next to the first output, so that interrupted work can be resumed.
 
     Args:
-        request: what is wanted.
-        make: the judge, given a sample of the first pairs.
-        watch: follows the work.
+        request: the settings.
+        make: returns the scorer, given a sample of the first pairs.
+        watch: progress listener.
 
     Raises:
-        DataError: a file cannot be read, has fewer lines than the other, none at all, or bytes that the judge cannot
-            read; the model does not fit the bitext; no pair stays; or finished blocks are of another bitext or judge.
+        DataError: a file cannot be read, has fewer lines than the other, none at all, or bytes that the scorer cannot
+            read; the model does not match the bitext; no pair is kept; or stored blocks belong to another run.
         PhraseToolError: both sides are one file, standard input is to be read twice, or an output cannot be written.
     """
     if request.source == request.target == STANDARD:
@@ -428,7 +428,7 @@ def filter_bitext(
         for path in (request.source, request.target):
             if path == STANDARD or is_pipe(path):
                 raise PhraseToolError(
-                    f"{display_name(path)}: cannot be read twice, as a share of the pairs needs; name a file"
+                    f"{display_name(path)}: keeping a share of the pairs needs to read it twice; name a file"
                 )
     if same_file(request.source, request.target):
         raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
@@ -440,7 +440,7 @@ def filter_bitext(
         with _opened(request) as (source, blocks):
             sample, taken = take_sample(blocks)
             if not taken and not request.allow_empty:
-                raise DataError(source.name, "there is no sentence pair in it", remedy="allow an empty input")
+                raise DataError(source.name, "has no sentence pairs", remedy="allow an empty input")
             judge = make(sample, report)
             report.signature = judge.signature
             stack.enter_context(one_torch_thread())
@@ -456,7 +456,7 @@ def filter_bitext(
                 work.write(blocks, report, progress)
         counts = report.counts
         if counts.pairs and not counts.kept and not request.force:
-            best = f"the best has {work.best:.3g}" if work.best > -np.inf else "nothing is known of any"
+            best = f"the best has {work.best:.3g}" if work.best > -np.inf else "no pair has a score"
             reason = f"no pair of {counts.pairs:,} reaches the threshold {report.threshold:.3g}; {best}"
             raise DataError(request.name, reason, remedy="go on")
     return report
@@ -464,7 +464,7 @@ def filter_bitext(
 
 @contextlib.contextmanager
 def _opened(request: FilterRequest) -> Iterator[tuple[Input, Iterator[SentencePairs]]]:
-    """The source and the pairs of the bitext."""
+    """Open the bitext; yields the source and the pairs."""
     with Input(request.source) as source, Input(request.target) as target:
         blocks = pair_blocks(source, target)
         yield source, _checked(blocks, (source.name, target.name)) if request.holds_text else blocks
@@ -472,7 +472,7 @@ def _opened(request: FilterRequest) -> Iterator[tuple[Input, Iterator[SentencePa
 
 @dataclass(frozen=True)
 class _Done:
-    """A block that was judged: the text of each output, packed."""
+    """A block with decisions: the text for each output, compressed."""
 
     block: SentencePairs
     judged: PairScores
@@ -482,10 +482,10 @@ class _Done:
 
 
 class _Work:
-    """Judges blocks, by any thread, and takes them in their order.
+    """Scores blocks in any thread, and writes them in order.
 
     Attributes:
-        best: the highest score of a pair so far; minus infinity where no pair had one.
+        best: highest score of a pair so far; minus infinity if no pair had one.
     """
 
     def __init__(
@@ -494,19 +494,19 @@ class _Work:
         self._request, self._judge, self._outputs, self._parts = request, judge, outputs, parts
         self._threshold = request.threshold
         self._remembered: dict[int, PairScores] = {}
-        # Places of pairs that reach a threshold made for a share, and go for more would stay than the share.
+        # Positions of pairs at the threshold of a share that are rejected, because more pairs than the share reach it.
         self._ties = np.zeros(0, np.int64)
         self.best = -np.inf
 
     def threshold_for(self, share: float, blocks: Iterator[SentencePairs], progress: FileProgress) -> float:
-        """Judge all pairs, and tell the score that a share of them reaches.
+        """Score all pairs, and return the score that a share of them reaches.
 
-        Of pairs with this very score, as many stay as fit, the first of the bitext; see `_ties`.
+        Among pairs with exactly this score, the first ones of the bitext are kept; see `_ties`.
 
         Args:
-            share: of all pairs; those of which nothing is known stay last, and with `drop_copies` copies never.
+            share: of all pairs; pairs without a score, and with `drop_copies` copies, are never kept.
             blocks: of the bitext.
-            progress: follows the work.
+            progress: progress listener.
         """
         scores = [np.empty(0, np.float32)]
         for block, judged, new in run(blocks, self._judged, self._request.threads):
@@ -519,12 +519,12 @@ class _Work:
             progress(block.position, block.first + len(block))
         every = np.concatenate(scores)
         known = np.sort(every[~np.isnan(every)])[::-1]
-        wanted = min(max(round(share * len(every)), 1), len(known))
-        if not wanted:
+        kept_count = min(max(round(share * len(every)), 1), len(known))
+        if not kept_count:
             return self._request.threshold
-        threshold = float(known[wanted - 1])
+        threshold = float(known[kept_count - 1])
         places = np.flatnonzero(every == np.float32(threshold))
-        self._ties = places[wanted - int((every > np.float32(threshold)).sum()) :]
+        self._ties = places[kept_count - int((every > np.float32(threshold)).sum()) :]
         return threshold
 
     def write(self, blocks: Iterator[SentencePairs], report: FilterReport, progress: FileProgress) -> None:
@@ -535,12 +535,12 @@ class _Work:
             progress(done.block.position, report.counts.pairs)
 
     def _judged(self, block: SentencePairs) -> tuple[SentencePairs, PairScores, bool]:
-        """What is said of a block, and whether it is new."""
+        """Return the scores of a block, and whether they are new."""
         if (remembered := self._remembered.get(block.first)) is not None:
             return block, remembered, False
-        found = self._parts.read(*self._key(block)) if self._parts else None
-        if found is not None:
-            return block, _judgements(found, self._judge.columns), False
+        stored = self._parts.read(*self._key(block)) if self._parts else None
+        if stored is not None:
+            return block, _judgements(stored, self._judge.columns), False
         return block, self._judge(*block.written), True
 
     def _decided(self, block: SentencePairs) -> _Done:
@@ -560,15 +560,15 @@ class _Work:
         return _Done(block, judged, new, texts, decided.counts)
 
     def _store(self, block: SentencePairs, judged: PairScores, new: bool) -> None:
-        """Keep what is said of a block for a run that goes on after an interruption.
+        """Store the scores of a block for resuming after an interruption.
 
-        In order, so that nothing is added to the parts of another bitext before they are refused.
+        Blocks are stored in order, so that nothing is added to the parts of another bitext before they are refused.
         """
         if self._parts and new:
             self._parts.write(*self._key(block), _joined_scores(judged))
 
     def _keep(self, done: _Done, report: FilterReport) -> None:
-        """Write what came of a block, behind those before it."""
+        """Write the texts of a block behind those of the blocks before it."""
         self._store(done.block, done.judged, done.new)
         for out, text in zip(self._outputs, done.texts, strict=True):
             if out:
@@ -579,7 +579,7 @@ class _Work:
             self.best = max(self.best, float(scores.max()))
 
     def _key(self, block: SentencePairs) -> tuple[int, npt.NDArray[np.uint32]]:
-        """Number and fingerprints of what is kept of a block: one of each pair for each of its scores."""
+        """Return the number of a block and the fingerprints of its stored scores, one for each pair and column."""
         return block.first // PAIRS, np.tile(block.hashes, self._judge.columns)
 
 
@@ -592,23 +592,23 @@ def _parts(folder: str | None, judge: PairScorer) -> ScoreParts | None:
 
 
 def _joined_scores(judged: PairScores) -> FloatArray:
-    """All scores of a block, those without length behind the others."""
+    """Concatenate the scores of a block and those without length."""
     return judged.scores if judged.blind is None else np.concatenate([judged.scores, judged.blind])
 
 
-def _judgements(found: FloatArray, columns: int) -> PairScores:
-    """What `_joined_scores` gave."""
-    parts = found.reshape(columns, -1)
+def _judgements(scores: FloatArray, columns: int) -> PairScores:
+    """Split the result of `_joined_scores`."""
+    parts = scores.reshape(columns, -1)
     return PairScores(parts[0], parts[1] if columns > 1 else None)
 
 
 def _checked(blocks: Iterator[SentencePairs], names: tuple[str, str]) -> Iterator[SentencePairs]:
-    """The same blocks, if they are UTF-8."""
+    """Yield the blocks, and check that they are UTF-8."""
     for block in blocks:
         for name, lines in zip(names, (block.sources, block.targets), strict=True):
             for number, line in enumerate(lines, block.first + 1):
                 try:
                     line.decode()
                 except UnicodeDecodeError as error:
-                    raise DataError(name, "is not UTF-8, which the encoder reads", number) from error
+                    raise DataError(name, "is not UTF-8, which the encoder needs", number) from error
         yield block

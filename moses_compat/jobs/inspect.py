@@ -1,4 +1,4 @@
-"""Reports of `inspect` as text and as JSON: a table, a moses.ini, and entries whose tags no sentence pair supports."""
+"""Reports of `inspect` as text and as JSON: a table, a moses.ini, and entries with tags that no sentence pair has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 _BARS = " ▁▂▃▄▅▆▇█"
-# Oddities that the summary names: what they are called there, in the plural.
+# Oddities that the summary names, with their descriptions in the plural.
 _ODDITIES = {
     "source comes back": "sources come back after other sources",
     "pair comes twice": "pairs come twice",
@@ -41,32 +41,32 @@ _ODDITIES = {
     "double space": "lines with a double space",
     "no space beside |||": "lines without a space on a side of |||",
     "non-terminals differ": "lines whose alignment does not pair each non-terminal with one of the other side",
-    "bracket inside": "lines with a token in brackets that is no non-terminal",
-    "bad alignment": "lines whose alignment is no list of points",
+    "bracket inside": "lines with a token in brackets that is not a non-terminal",
+    "bad alignment": "lines with a malformed alignment",
     "alignment beyond the phrase": "lines with an alignment point beyond the phrase",
-    "bad counts": "lines whose counts are no numbers of at least 0",
+    "bad counts": "lines with invalid counts",
     "sparse scores": "lines with sparse scores",
     "properties": "lines with properties",
     "more than 7 fields": "lines with more than 7 fields",
     "blank line": "blank lines",
 }
-# Texts that are tagged together, and sentence pairs that are looked at together.
+# Numbers of texts that are tagged, and of sentence pairs that are read, at a time.
 _TEXTS, _SENTENCES = 512, 8192
-# Entries that are drawn for comparison.
+# Number of entries in the random comparison.
 _DRAWN = 100_000
-# Unsupported pairs of sequences that are shown.
+# Number of unsupported pairs of tag sequences that are shown.
 SHOWN = 10
 
 
 def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
-    """What was found in a table, for people.
+    """Yield the lines of a readable report on a table.
 
     Args:
-        name: what to call the table.
-        summary: what was found.
+        name: name of the table in the report.
+        summary: summary of the table.
     """
     if summary.entries == summary.faults:
-        # Nothing here is an entry, so there is little to say about entries.
+        # Without any entry, only the kind of file is reported.
         yield f"{name}: {summary.kind}, {summary.entries:,} lines, {summary.bytes:,} bytes of text"
         for fault in summary.first_faults[:1]:
             yield f"  as an entry of a phrase table, line {fault.entry + 1}: {fault.message}"
@@ -94,8 +94,8 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
         yield f"    {number}  {_describe(column, summary.entries - summary.faults)}{meaning}"
     for oddity, meaning in _ODDITIES.items():
         if oddity in summary.oddities:
-            found = summary.oddities[oddity]
-            yield f"  {found.lines:,} {meaning}, from line {found.first:,}"
+            occurrences = summary.oddities[oddity]
+            yield f"  {occurrences.lines:,} {meaning}, from line {occurrences.first:,}"
     if summary.faults:
         yield f"  {summary.faults:,} faulty lines"
     for fault in summary.first_faults:
@@ -110,7 +110,7 @@ _COUNTS = {
 
 
 def _counts(summary: TableSummary) -> str:
-    """Which counts the entries have."""
+    """Describe which counts the entries have."""
     kinds = [(kind, summary.counts[kind]) for kind in _COUNTS if summary.counts[kind]]
     if len(kinds) == 1:
         return _COUNTS[kinds[0][0]]
@@ -118,7 +118,7 @@ def _counts(summary: TableSummary) -> str:
 
 
 def loader_lines(loaders: Sequence[LoaderVerdict]) -> Iterator[str]:
-    """Which programs of Moses take it: a line for each, and one more for each thing it minds beyond the first."""
+    """Yield a line for each program of Moses, whether it accepts the table, and lines for its further objections."""
     if not loaders:
         return
     yield "  programs of Moses that take it"
@@ -153,8 +153,8 @@ def _describe(column: ColumnSummary, entries: int) -> str:
 
 
 def table_document(name: str, summary: TableSummary, loaders: Sequence[LoaderVerdict]) -> dict[str, Any]:
-    """The same as a document for programs; see `table_lines` and `loader_lines`."""
-    found = {
+    """Return the contents of `table_lines` and `loader_lines` as JSON values."""
+    verdicts = {
         verdict.loader: {
             "answer": verdict.answer,
             "options": verdict.options,
@@ -162,11 +162,11 @@ def table_document(name: str, summary: TableSummary, loaders: Sequence[LoaderVer
         }
         for verdict in loaders
     }
-    return {"schema_version": SCHEMA_VERSION, "file": name, **summary.as_dict(), "loaders": found}
+    return {"schema_version": SCHEMA_VERSION, "file": name, **summary.as_dict(), "loaders": verdicts}
 
 
 def ini_lines(ini: MosesIni) -> Iterator[str]:
-    """Describe a moses.ini: a line for each feature, its file and its weights."""
+    """Yield the lines of a description of a moses.ini: each feature with its file and its weights."""
     yield f"{ini.path}: a moses.ini of version {ini.version}, {len(ini.features)} features"
     for entry in _features(ini):
         weights = " ".join(map(number_text, entry["weights"])) or "none"
@@ -179,7 +179,7 @@ def ini_lines(ini: MosesIni) -> Iterator[str]:
 
 
 def ini_document(ini: MosesIni) -> dict[str, Any]:
-    """Return the same as JSON values."""
+    """Return the contents of `ini_lines` as JSON values."""
     return {"file": ini.path, "kind": "moses.ini", "version": ini.version, "features": list(_features(ini))}
 
 
@@ -204,8 +204,8 @@ class UnsupportedTags:
 
     Attributes:
         source, target: the tags.
-        entries: of the table that have them.
-        example: the words of one of these, source and target: the first in the table.
+        entries: number of entries of the table with these tags.
+        example: the words of the first such entry, source and target.
     """
 
     source: str
@@ -216,14 +216,14 @@ class UnsupportedTags:
 
 @dataclass(frozen=True)
 class SupportReport:
-    """How many entries have tag sequences of a sentence pair.
+    """Numbers of entries whose tag sequences occur in a sentence pair.
 
     Attributes:
-        entries: with words on both sides.
-        supported: of these, whose tag sequences some sentence pair has.
-        chance: the share of supported ones where each source stands with the target of another entry, among those
-            whose target has as many words: what sequences that know nothing of each other reach.
-        sentences: pairs that were looked at.
+        entries: entries with words on both sides.
+        supported: entries whose tag sequences occur in some sentence pair.
+        chance: share of supported entries after targets were exchanged at random among entries with targets of the
+            same length: the share that unrelated sequences reach.
+        sentences: number of sentence pairs.
         unsupported: the most frequent pairs of sequences without support, at most `SHOWN`.
     """
 
@@ -236,7 +236,7 @@ class SupportReport:
 
 @dataclass(frozen=True)
 class _Tagged:
-    """The different phrases of a side: the number of each one's tag sequence, -1 for none; and the sequences."""
+    """The distinct phrases of a side, with the number of each one's tag sequence (-1 for none), and the sequences."""
 
     keys: np.typing.NDArray[np.uint64]
     rows: Int64Array
@@ -244,7 +244,7 @@ class _Tagged:
     sequences: Phrases
 
     def of(self, keys: np.typing.NDArray[np.uint64]) -> tuple[Int64Array, Int64Array]:
-        """Rows of texts and numbers of sequences of phrases of the table; -1 where there are none."""
+        """Return the rows of texts and the numbers of sequences of phrases of the table; -1 for missing ones."""
         rows = self.rows[np.searchsorted(self.keys, keys)]
         return rows, np.where(rows < 0, -1, self.numbers[np.maximum(rows, 0)]) if len(self.numbers) else rows
 
@@ -253,22 +253,22 @@ def tag_support(
     table: str, scan: TableScan, tagger: TaggerModel, languages: tuple[str, str], bitext: tuple[str, str],
     watch: Watch = SILENT,
 ) -> SupportReport:  # fmt: skip
-    """Look for the parts of speech of each entry in a bitext: as neighbours in a source, and in its target.
+    """Search a bitext for the tag sequences of each entry: consecutive tags in a source, and in its target.
 
-    Phrases are tagged as they stand in the table, without the words around them.  The table is read twice; some 200
-    bytes a distinct phrase, and 40 a pair of tag sequences, are held.
+    Phrases are tagged without context.  The table is read twice; memory holds about 200 bytes per distinct phrase, and
+    40 per pair of tag sequences.
 
     Args:
         table: the file; not standard input.
         scan: how it is read.
-        tagger: tells the parts of speech.
+        tagger: the part-of-speech tagger.
         languages: of the sources and of the targets.
         bitext: the files of the sources and of the targets, tokenised as the table.
-        watch: follows the work.
+        watch: progress listener.
 
     Raises:
-        DataError: the table or the bitext is damaged, or the sides of the bitext differ in lines.
-        ValueError: the tagger does not know a language.
+        DataError: the table or the bitext is damaged, or its sides have different numbers of lines.
+        ValueError: the tagger does not support a language.
     """
     for language in languages:
         tagger.check_language(language)
@@ -315,9 +315,9 @@ def _tagged(tagger: TaggerModel, language: str, phrases: StoredPhrases, side: in
         sentences = [split_words(text) for text in texts[first : first + _TEXTS]]
         return _numbered(tagger, tagger.tag(sentences, language))
 
-    found = Phrases.from_lists([one for part in run(iter(range(0, len(texts), _TEXTS)), work, threads) for one in part])
-    numbers, firsts = number_distinct(found)
-    return _Tagged(phrases.keys[side], phrases.rows[side], numbers, found.select(firsts))
+    tags = Phrases.from_lists([one for part in run(iter(range(0, len(texts), _TEXTS)), work, threads) for one in part])
+    numbers, firsts = number_distinct(tags)
+    return _Tagged(phrases.keys[side], phrases.rows[side], numbers, tags.select(firsts))
 
 
 def _numbered(tagger: TaggerModel, tags: Sequence[Sequence[str]]) -> list[list[int]]:
@@ -338,7 +338,7 @@ def _sentence_tags(tagger: TaggerModel, language: str, sentences: Phrases, words
 def _entry_pairs(
     table: str, scan: TableScan, sides: Sequence[_Tagged], watch: Watch
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The different pairs of sequences, shape (K, 2); how many entries have each; rows of the texts of the first."""
+    """Return the distinct pairs of sequences, shape (K, 2), their entry counts, and the text rows of first entries."""
     width = max(1, len(sides[1].sequences))
     merged = np.zeros((4, 0), np.int64)
     waiting: list[Int64Array] = []
@@ -350,11 +350,13 @@ def _entry_pairs(
             keys = side_keys(block.text, block.line_offsets, np.flatnonzero(~block.faulty))
             (rows, left), (others, right) = (side.of(own) for side, own in zip(sides, keys, strict=True))
             good = np.flatnonzero((left >= 0) & (right >= 0))
-            found = np.stack([left[good] * width + right[good], np.ones(len(good), np.int64), rows[good], others[good]])
-            return raw, _merged(found)
+            rows_by_key = np.stack(
+                [left[good] * width + right[good], np.ones(len(good), np.int64), rows[good], others[good]]
+            )
+            return raw, _merged(rows_by_key)
 
-        for raw, found in run(scan.raw_blocks(source), work, scan.threads):
-            waiting.append(found)
+        for raw, rows_by_key in run(scan.raw_blocks(source), work, scan.threads):
+            waiting.append(rows_by_key)
             if sum(part.shape[1] for part in waiting) > merged.shape[1]:
                 merged, waiting = _merged(np.concatenate([merged, *waiting], axis=1)), []
             scan.progress(raw.position, raw.first_entry + raw.lines)
@@ -362,24 +364,24 @@ def _entry_pairs(
     return np.stack(np.divmod(merged[0], width), axis=1), merged[1], merged[2:].T
 
 
-def _merged(found: Int64Array) -> Int64Array:
-    """Columns of one key as one: counts added, the rest of the first."""
-    _, firsts, numbers = np.unique(found[0], return_index=True, return_inverse=True)
-    result = found[:, firsts]
-    result[1] = np.bincount(numbers, weights=found[1], minlength=len(firsts))
+def _merged(columns: Int64Array) -> Int64Array:
+    """Merge columns with the same key: counts are added, other values are those of the first."""
+    _, firsts, numbers = np.unique(columns[0], return_index=True, return_inverse=True)
+    result = columns[:, firsts]
+    result[1] = np.bincount(numbers, weights=columns[1], minlength=len(firsts))
     return result
 
 
 def _drawn(pairs: Int64Array, counts: Int64Array, lengths: Int64Array) -> Int64Array:
-    """Pairs of entries drawn with a fixed seed, targets exchanged among those of as many words."""
+    """Draw pairs of entries with a fixed seed, and exchange targets among those of the same length."""
     if not len(pairs):
         return pairs
     rng = np.random.default_rng(1)
-    found = pairs[rng.choice(len(pairs), min(_DRAWN, int(counts.sum())), p=counts / counts.sum())]
-    for length in np.unique(lengths[found[:, 1]]).tolist():
-        rows = np.flatnonzero(lengths[found[:, 1]] == length)
-        found[rows, 1] = rng.permutation(found[rows, 1])
-    return found
+    drawn = pairs[rng.choice(len(pairs), min(_DRAWN, int(counts.sum())), p=counts / counts.sum())]
+    for length in np.unique(lengths[drawn[:, 1]]).tolist():
+        rows = np.flatnonzero(lengths[drawn[:, 1]] == length)
+        drawn[rows, 1] = rng.permutation(drawn[rows, 1])
+    return drawn
 
 
 def _names(tagger: TaggerModel, side: _Tagged, number: int) -> str:
@@ -387,7 +389,7 @@ def _names(tagger: TaggerModel, side: _Tagged, number: int) -> str:
 
 
 def support_lines(report: SupportReport | None) -> list[str]:
-    """What was found, for people; nothing of None."""
+    """Return the lines of a readable report; none for None."""
     if report is None:
         return []
     share = report.supported / max(1, report.entries)
@@ -403,5 +405,5 @@ def support_lines(report: SupportReport | None) -> list[str]:
 
 
 def support_document(report: SupportReport | None) -> dict[str, Any]:
-    """The same as a part of a document for programs."""
+    """Return the report as a part of a JSON document."""
     return {} if report is None else {"parts_of_speech": asdict(report)}

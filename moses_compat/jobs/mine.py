@@ -1,4 +1,4 @@
-"""Find the sentence pairs of two texts that are translations of each other, and read files of such pairs."""
+"""Mine sentence pairs of two texts that are translations of each other, and read files of such pairs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _DIGEST = 16
 
 @dataclass(frozen=True)
 class MiningText:
-    """One side; its lines stand in memory one after another, 30 bytes a line more than they have.
+    """One text; its lines are concatenated in memory, with 30 additional bytes per line.
 
     Attributes:
         name: of the file, for messages.
-        lines: how many there are.
-        empty: how many have no word.
-        rows: of each different sentence, the line where it stands first: shortest first, then by a hash.
-        keys: uint64, a hash of each, in the same order.
+        lines: number of lines.
+        empty: number of lines without words.
+        rows: first line of each distinct sentence, ordered by length, then by a hash.
+        keys: uint64, hashes of the distinct sentences, in the same order.
     """
 
     name: str
@@ -58,31 +58,31 @@ class MiningText:
         return len(self.rows)
 
     def written(self, row: int) -> bytes:
-        """A sentence as it stands in the file, tabs as spaces."""
+        """Return a sentence as in the file, with tabs as spaces."""
         line = int(self.rows[row])
         return bytes(self._text[self._id_ends[line] : self._offsets[line + 1]])
 
     def name_of(self, row: int) -> bytes:
-        """The name that stands before a sentence; empty without names."""
+        """Return the name before a sentence; empty without names."""
         line = int(self.rows[row])
         return bytes(self._text[self._offsets[line] : self._id_ends[line]])
 
     def plain(self, row: int) -> str:
-        """The words of a sentence, escapes undone, with a space between."""
+        """Return the words of a sentence, unescaped, separated by spaces."""
         return plain_words(self.written(row)).decode()
 
 
 def plain_words(text: bytes) -> bytes:
-    """Words with a space between, Moses' escapes undone."""
+    """Return the words of a text, with Moses' escapes undone, separated by spaces."""
     return single_spaced(unescape(text) if b"&" in text else text)
 
 
 class RowTexts(Sequence[str]):
-    """The different sentences of a side, made when they are looked at.
+    """The distinct sentences of a text, computed on access.
 
     Args:
-        text: the side.
-        ready: from the words of a sentence to the text that is encoded.
+        text: the text.
+        ready: converts the words of a sentence to the text that is encoded.
     """
 
     def __init__(self, text: MiningText, ready: Callable[[str], str]) -> None:
@@ -104,12 +104,12 @@ class RowTexts(Sequence[str]):
 
 
 def read_sides(source: str, target: str, ids: bool, watch: Watch = SILENT) -> tuple[MiningText, MiningText]:
-    """Read both texts, which need not have equally many lines.
+    """Read both texts, which may have different numbers of lines.
 
     Args:
         source, target: files, compressed or not; one may be `-`, standard input.
-        ids: a name and a tab stand before each sentence, as in the files of BUCC.
-        watch: follows the work.
+        ids: whether a name and a tab precede each sentence, as in the files of BUCC.
+        watch: progress listener.
 
     Raises:
         DataError: a file cannot be read, is not UTF-8, has no sentence, or a line without a name.
@@ -129,10 +129,10 @@ def _read(path: str, ids: bool, watch: Watch) -> MiningText:
         name = file.name
         for number, line in enumerate(_lines(file, progress), 1):
             if ids:
-                found, tab, line = line.partition(b"\t")
-                if not tab or not found.strip(b" "):
+                sentence_name, tab, line = line.partition(b"\t")
+                if not tab or not sentence_name.strip(b" "):
                     raise DataError(name, "expected a name, a tab and a sentence", number)
-                text += found.strip(b" ")
+                text += sentence_name.strip(b" ")
             id_ends.append(len(text))
             written = line.replace(b"\t", b" ").strip(b" ")
             plain = plain_words(written)
@@ -147,7 +147,7 @@ def _read(path: str, ids: bool, watch: Watch) -> MiningText:
             lengths.append(len(plain))
     rows, keys = _different(np.frombuffer(digests, "<u8").reshape(-1, 2), np.array(lengths, np.int64))
     if not len(rows):
-        raise DataError(name, "there is no sentence in it")
+        raise DataError(name, "has no sentences")
     empty = sum(length == 0 for length in lengths)
     return MiningText(
         name, len(lengths), empty, rows, keys, text, np.array(offsets, np.int64), np.array(id_ends, np.int64)
@@ -166,7 +166,7 @@ def _lines(file: Input, progress: Callable[[int, int], None]) -> Iterator[bytes]
 def _different(
     digests: np.ndarray[tuple[int, int], np.dtype[np.uint64]], lengths: Int64Array
 ) -> tuple[Int64Array, np.ndarray[tuple[int], np.dtype[np.uint64]]]:
-    """The first line of each different sentence that is not empty, and its key."""
+    """Return the first line of each distinct sentence that is not empty, and its key."""
     order = np.lexsort((np.arange(len(digests)), digests[:, 1], digests[:, 0], lengths))
     order = order[lengths[order] > 0]
     first = np.ones(len(order), np.bool_)
@@ -176,7 +176,7 @@ def _different(
 
 
 def stored(sides: tuple[MiningText, MiningText], ready: Callable[[str, int], str]) -> StoredPhrases:
-    """The sentences as a store of vectors takes them."""
+    """Return the sentences in the format of a store of vectors."""
     keys, rows = [], []
     for side in sides:
         order = np.argsort(side.keys, kind="stable")
@@ -192,7 +192,7 @@ _Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """A file of `phrasetool mine`.
+    """The contents of an output file of `phrasetool mine`.
 
     Attributes:
         scores: float64, shape (N,).
@@ -204,10 +204,10 @@ class MinedPairs:
 
 
 def read_mined(path: str) -> MinedPairs:
-    """Read pairs with scores: score, source and target between tabs; what follows is not looked at.
+    """Read pairs with scores: tab-separated score, source and target; further columns are ignored.
 
     Raises:
-        DataError: the file cannot be read, or a line is something else.
+        DataError: the file cannot be read, or a line is malformed.
     """
     scores, pairs = [], []
     for number, line in _numbered_lines(path):
@@ -227,26 +227,26 @@ def read_mined(path: str) -> MinedPairs:
 
 
 def read_gold(path: str) -> set[_Pair]:
-    """Read right pairs: source and target between a tab; a score before them, as in mined pairs, is not looked at.
+    """Read gold pairs: tab-separated source and target; a score before them, as in mined pairs, is ignored.
 
     Raises:
-        DataError: the file cannot be read, has no pair, or a line is something else.
+        DataError: the file cannot be read, has no pair, or a line is malformed.
     """
-    found = set()
+    gold_pairs = set()
     for number, line in _numbered_lines(path):
         fields = line.split(b"\t")
         if len(fields) >= 3 and is_number(fields[0]):
             fields = fields[1:]
         if len(fields) < 2 or not _words(fields[0]) or not _words(fields[1]):
             raise DataError(path, "expected a source and a target, with a tab between", number)
-        found.add((_words(fields[0]), _words(fields[1])))
-    if not found:
-        raise DataError(path, "there is no pair in it")
-    return found
+        gold_pairs.add((_words(fields[0]), _words(fields[1])))
+    if not gold_pairs:
+        raise DataError(path, "has no pairs")
+    return gold_pairs
 
 
 def _words(field: bytes) -> bytes:
-    """Blanks are not told apart."""
+    """Return a field with blanks normalised to single spaces."""
     return single_spaced(field)
 
 
@@ -255,31 +255,31 @@ def _numbered_lines(path: str) -> list[tuple[int, bytes]]:
         return [(number, line) for number, line in enumerate(split_lines(file.read_all()), 1) if split_words(line)]
 
 
-# Sentences of a side up to which all are compared with all.
+# Largest number of sentences of a text for exact search.
 EXACT_UP_TO = 300_000
-# Weights of probabilities that gold pairs choose from.
+# Weights of probabilities among which gold pairs select.
 WEIGHTS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-# A probability that is nothing counts as this.
+# Lower bound of probabilities before the logarithm.
 _LEAST = 1e-6
 
 
 @dataclass(frozen=True)
 class MiningSettings:
-    """How pairs are found.
+    """Settings of the search for pairs.
 
     Attributes:
-        k: nearest sentences that are looked at.
+        k: number of nearest neighbours of each sentence.
         margin: one of `phrasetool.bitext.candidates.MARGINS`.
         retrieval: one of `phrasetool.bitext.candidates.RETRIEVALS`.
         search: exact, approximate or auto.
-        min_cosine: pairs below it are left out, whatever their margin.
-        rerank: candidates of a sentence that the classifier sees; 0: none.
+        min_cosine: lowest cosine of a pair, whatever its margin.
+        rerank: number of candidates per sentence that the classifier scores; 0 for none.
         weight: of the logarithm of the probability, which is added to the margin of a candidate.
-        threshold: the lowest score that is written; None: every one.
-        drop_copies: leave out pairs of two equal sentences.
-        ids: a name and a tab stand before each sentence, and names are written.
-        explain: write what the scores are made of.
-        threads, block: worker threads, and sentences that one takes at a time; they change no output.
+        threshold: lowest score of a written pair; None for all.
+        drop_copies: whether to skip pairs of two equal sentences.
+        ids: whether a name and a tab precede each sentence; then names are written instead of sentences.
+        explain: whether to write the components of the scores.
+        threads, block: worker threads, and sentences that each processes at a time; the output does not depend on them.
     """
 
     k: int = 4
@@ -299,19 +299,19 @@ class MiningSettings:
 
 @dataclass(frozen=True)
 class MinedTexts:
-    """What was found in two texts, before a threshold.
+    """Pairs mined from two texts, before a threshold is applied.
 
     Attributes:
         sides: the texts.
-        pairs: rows of both sides, the best first; `scores` are final.
+        pairs: rows of both texts, the best first; `scores` are final.
         margins: of the pairs, without the classifier.
         probabilities: of the pairs being parallel; None without a classifier.
-        blind: the same as if lengths said nothing; None unless it was asked for.
-        copies: how many pairs of equal sentences there were.
-        agreement: of approximate search, the lower one of both directions; None of exact search.
-        over_long: sentences that the encoder cut.
-        unknown: sentences of which the encoder knows nothing.
-        judged: what the classifier said of all candidates; None without one.
+        blind: probabilities without the influence of length; None unless `explain` is set.
+        copies: number of pairs of equal sentences.
+        agreement: of approximate with exact search, the lower one of both directions; None for exact search.
+        over_long: sentences that the encoder truncated.
+        unknown: for both texts, number of sentences without a known word.
+        judged: probabilities of all candidates; None without a classifier.
     """
 
     sides: tuple[MiningText, MiningText]
@@ -326,7 +326,7 @@ class MinedTexts:
     judged: JudgedCandidates | None = None
 
     def weighted(self, weight: float, settings: MiningSettings, watch: Watch = SILENT) -> MinedTexts:
-        """What is found with another weight of the probabilities; without a classifier the same."""
+        """Return the pairs for another weight of the probabilities; the same pairs if there is no classifier."""
         if self.judged is None:
             return self
         ranked = self.judged.ranked(replace(settings, weight=weight), watch)
@@ -334,7 +334,7 @@ class MinedTexts:
                        blind=ranked.blind)  # fmt: skip
 
     def texts(self, place: int, ids: bool) -> tuple[bytes, bytes]:
-        """The two sentences of a pair, as they are written, or their names."""
+        """Return the two sentences of a pair, as they are written, or their names."""
         source, target = int(self.pairs.sources[place]), int(self.pairs.targets[place])
         if ids:
             return self.sides[0].name_of(source), self.sides[1].name_of(target)
@@ -349,21 +349,21 @@ def mine_texts(
     source: str, target: str, encoder: PairEncoder, ready: Callable[[str, int], str], texts: str, store: str | None,
     settings: MiningSettings, watch: Watch = SILENT,
 ) -> MinedTexts:  # fmt: skip
-    """Search two texts.
+    """Mine pairs from two texts.
 
     Args:
-        source, target: files.
-        encoder: gives vectors, and perhaps probabilities.
-        ready: from the words of a sentence and its side to the text that is encoded.
-        texts: what `ready` does, for the store.
-        store: the folder of vectors; None: one that is removed at the end.
-        settings: how.
-        watch: follows the work.
+        source, target: the files.
+        encoder: computes vectors, and optionally probabilities.
+        ready: converts the words of a sentence and its side to the text that is encoded.
+        texts: description of `ready`, for the store.
+        store: the folder of vectors; None for one that is removed at the end.
+        settings: the settings of the search.
+        watch: progress listener.
 
     Raises:
         DataError: see `read_sides`.
-        ModelError: the encoder cannot be loaded, or gives something else than vectors of one dimension; or the store
-            is of another encoder or of other texts, or damaged.
+        ModelError: the encoder cannot be loaded, or does not return vectors of one dimension; or the store belongs to
+            another encoder or other texts, or is damaged.
         PhraseToolError: the store cannot be written.
     """
     sides = read_sides(source, target, settings.ids, watch)
@@ -375,16 +375,16 @@ def mine_texts(
         both = vectors.vectors("source"), vectors.vectors("target")
         forward, backward, agreement = _neighbours(both[0], both[1], settings, watch)
         over_long = vectors.over_long
-    unknown = tuple(int((found.rows[:, :1] < 0).sum()) for found in (forward, backward))
-    found = candidates(forward, backward, settings.margin, settings.min_cosine)
-    found, copies = _without_copies(sides, found, settings.drop_copies)
+    unknown = tuple(int((neighbours.rows[:, :1] < 0).sum()) for neighbours in (forward, backward))
+    candidate_pairs = candidates(forward, backward, settings.margin, settings.min_cosine)
+    candidate_pairs, copies = _without_copies(sides, candidate_pairs, settings.drop_copies)
     judged = None
     if encoder.model is not None and settings.rerank:
-        judged = _judged(sides, found, encoder.model, ready, settings.rerank, watch)
+        judged = _judged(sides, candidate_pairs, encoder.model, ready, settings.rerank, watch)
         ranked = judged.ranked(settings, watch)
     else:
-        chosen = retrieve(found, settings.retrieval)
-        ranked = _Ranked(found.take(chosen), found.scores[chosen])
+        chosen = retrieve(candidate_pairs, settings.retrieval)
+        ranked = _Ranked(candidate_pairs.take(chosen), candidate_pairs.scores[chosen])
     return MinedTexts(
         sides, ranked.pairs, ranked.margins, ranked.probabilities, ranked.blind, copies, agreement, over_long,
         (unknown[0], unknown[1]), judged,
@@ -393,7 +393,7 @@ def mine_texts(
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Pairs that are taken; see `MinedTexts`."""
+    """Selected pairs; see `MinedTexts`."""
 
     pairs: Candidates
     margins: DoubleArray
@@ -403,71 +403,72 @@ class _Ranked:
 
 @dataclass(frozen=True)
 class JudgedCandidates:
-    """The best candidates of each sentence, and what a classifier says of them.
+    """The best candidates of each sentence, with the probabilities of a classifier.
 
     Attributes:
-        found: the candidates, with their margins as scores.
+        candidates: the candidates, with their margins as scores.
         pairs: their sentences, encoded.
         probabilities: of being parallel, float64, shape (C,).
     """
 
-    found: Candidates
+    candidates: Candidates
     pairs: ClassifiedPairs
     probabilities: DoubleArray
 
     def ranked(self, settings: MiningSettings, watch: Watch) -> _Ranked:
-        """Choose by the margin plus the weighted logarithm of the probability.
+        """Select by the margin plus the weighted logarithm of the probability.
 
-        A probability alone must not turn over what margins say clearly: a classifier that is sure of little things
-        chooses worse than they do.
+        The weight must be small enough that probabilities do not overrule clear margins: an overconfident classifier
+        selects worse pairs than margins do.
         """
-        margins = self.found.scores
+        margins = self.candidates.scores
         scores = margins + settings.weight * np.log(np.maximum(self.probabilities, _LEAST))
-        found = replace(self.found, scores=scores)
-        chosen = retrieve(found, settings.retrieval)
+        reweighted = replace(self.candidates, scores=scores)
+        chosen = retrieve(reweighted, settings.retrieval)
         blind = without_length(self.pairs, chosen) if settings.explain else None
-        return _Ranked(found.take(chosen), margins[chosen], self.probabilities[chosen], blind)
+        return _Ranked(reweighted.take(chosen), margins[chosen], self.probabilities[chosen], blind)
 
 
 def _judged(
-    sides: tuple[MiningText, MiningText], found: Candidates, model: PairModel, ready: Callable[[str, int], str],
-    count: int, watch: Watch,
+    sides: tuple[MiningText, MiningText], candidate_pairs: Candidates, model: PairModel,
+    ready: Callable[[str, int], str], count: int, watch: Watch,
 ) -> JudgedCandidates:  # fmt: skip
-    """Let the classifier see the best candidates of each sentence."""
-    found = found.take(best_of_both(found, count))
+    """Score the best candidates of each sentence with the classifier."""
+    candidate_pairs = candidate_pairs.take(best_of_both(candidate_pairs, count))
     texts = RowTexts(sides[0], lambda text: ready(text, 0)), RowTexts(sides[1], lambda text: ready(text, 1))
-    sentences = len(np.unique(found.sources)) + len(np.unique(found.targets))
+    sentences = len(np.unique(candidate_pairs.sources)) + len(np.unique(candidate_pairs.targets))
     with watch.items("encode candidates", sentences, "sentence") as tick:
-        pairs = ClassifiedPairs(model, texts, (found.sources, found.targets), tick)
-    return JudgedCandidates(found, pairs, _probabilities(pairs, np.arange(len(found), dtype=np.int64), watch))
+        pairs = ClassifiedPairs(model, texts, (candidate_pairs.sources, candidate_pairs.targets), tick)
+    all_pairs = np.arange(len(candidate_pairs), dtype=np.int64)
+    return JudgedCandidates(candidate_pairs, pairs, _probabilities(pairs, all_pairs, watch))
 
 
-def store_beside(output: str, encoder: PairEncoder) -> str | None:
-    """The folder of vectors that belongs to an output; None for standard output."""
+def store_for_output(output: str, encoder: PairEncoder) -> str | None:
+    """Return the folder of vectors for an output; None for standard output."""
     names = [identity.rpartition("-")[2][:8] for identity in dict.fromkeys(encoder.identities)]
     return None if output == STANDARD else f"{without_ending(output)}.{'-'.join(names)}.vectors"
 
 
 def settings_from_gold(
-    found: MinedTexts, gold: str, settings: MiningSettings, weights: Sequence[float]
+    mined: MinedTexts, gold: str, settings: MiningSettings, weights: Sequence[float]
 ) -> MiningSettings:
-    """The settings with the threshold, and of some weights the one, with which pairs agree best with gold ones, by F1.
+    """Return the settings with the threshold, and the one of some weights, that maximise F1 against gold pairs.
 
     Args:
-        found: in the texts that the gold pairs are of.
-        gold: their file.
-        settings: with which they were found.
-        weights: of probabilities; of equally good ones the first is taken.
+        mined: pairs mined from the texts of the gold pairs.
+        gold: file of the gold pairs.
+        settings: the settings of the search.
+        weights: of probabilities; the first is used among equally good ones.
 
     Raises:
         DataError: the gold pairs cannot be read.
-        PhraseToolError: none of them was found.
+        PhraseToolError: no gold pair was mined.
     """
     right = read_gold(gold)
     best = -1.0
     chosen = settings
-    for weight in weights if found.judged else [settings.weight]:
-        weighted = found.weighted(weight, replace(settings, explain=False))
+    for weight in weights if mined.judged else [settings.weight]:
+        weighted = mined.weighted(weight, replace(settings, explain=False))
         pairs = [
             (single_spaced(source), single_spaced(target))
             for source, target in (weighted.texts(place, settings.ids) for place in range(len(weighted.pairs)))
@@ -482,21 +483,21 @@ def settings_from_gold(
     return chosen
 
 
-def mined_lines(found: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:
-    """The lines of the pairs that reach the threshold, best first; see `phrasetool mine`."""
-    for place in range(kept_pairs(found, settings.threshold)):
-        fields = [b"%.6f" % found.pairs.scores[place], *found.texts(place, settings.ids)]
+def mined_lines(mined: MinedTexts, settings: MiningSettings) -> Iterator[bytes]:
+    """Yield the lines of the pairs that reach the threshold, best first; see `phrasetool mine`."""
+    for place in range(kept_pairs(mined, settings.threshold)):
+        fields = [b"%.6f" % mined.pairs.scores[place], *mined.texts(place, settings.ids)]
         if settings.explain:
-            columns: list[NDArray[Any] | None] = [found.margins, found.pairs.cosines, found.probabilities, found.blind]
+            columns: list[NDArray[Any] | None] = [mined.margins, mined.pairs.cosines, mined.probabilities, mined.blind]
             fields += [b"%.6f" % float(column[place]) for column in columns if column is not None]
-        if found.is_copy(place):
+        if mined.is_copy(place):
             fields.append(COPY)
         yield b"\t".join(fields) + b"\n"
 
 
-def kept_pairs(found: MinedTexts, threshold: float | None) -> int:
-    """How many pairs reach a threshold."""
-    return len(found.pairs) if threshold is None else int((found.pairs.scores >= threshold).sum())
+def kept_pairs(mined: MinedTexts, threshold: float | None) -> int:
+    """Return the number of pairs that reach a threshold."""
+    return len(mined.pairs) if threshold is None else int((mined.pairs.scores >= threshold).sum())
 
 
 @contextlib.contextmanager
@@ -517,14 +518,14 @@ def _neighbours(
     large = max(len(sources), len(targets)) > EXACT_UP_TO
     if settings.search == "exact" or (settings.search == "auto" and not large):
         return (*nearest_both_ways(sources, targets, settings.k, settings.threads, settings.block, watch), None)
-    forward, there = approximately_nearest(sources, targets, settings.k, settings.threads, watch)
-    backward, back = approximately_nearest(targets, sources, settings.k, settings.threads, watch)
-    for found in (there, back):
+    forward, forward_agreement = approximately_nearest(sources, targets, settings.k, settings.threads, watch)
+    backward, backward_agreement = approximately_nearest(targets, sources, settings.k, settings.threads, watch)
+    for agreement in (forward_agreement, backward_agreement):
         watch.say(
-            f"approximate search: the nearest is the right one of {found.share:.1%} of {found.sample:,} sentences, "
-            f"{found.probed:,} of {found.cells:,} cells looked into"
+            f"approximate search: the nearest is the right one of {agreement.share:.1%} of {agreement.sample:,} "
+            f"sentences, {agreement.probed:,} of {agreement.cells:,} cells looked into"
         )
-    return forward, backward, min(there, back, key=lambda found: found.share)
+    return forward, backward, min(forward_agreement, backward_agreement, key=lambda agreement: agreement.share)
 
 
 def _probabilities(pairs: ClassifiedPairs, chosen: Int64Array, watch: Watch) -> DoubleArray:
@@ -542,45 +543,51 @@ def _same(sides: tuple[MiningText, MiningText], source: int, target: int) -> boo
     return sides[0].plain(source) == sides[1].plain(target)
 
 
-def _without_copies(sides: tuple[MiningText, MiningText], found: Candidates, drop: bool) -> tuple[Candidates, int]:
-    alike = np.flatnonzero(sides[0].keys[found.sources] == sides[1].keys[found.targets])
-    copies = [place for place in alike.tolist() if _same(sides, int(found.sources[place]), int(found.targets[place]))]
+def _without_copies(
+    sides: tuple[MiningText, MiningText], candidate_pairs: Candidates, drop: bool
+) -> tuple[Candidates, int]:
+    alike = np.flatnonzero(sides[0].keys[candidate_pairs.sources] == sides[1].keys[candidate_pairs.targets])
+    copies = [
+        place
+        for place in alike.tolist()
+        if _same(sides, int(candidate_pairs.sources[place]), int(candidate_pairs.targets[place]))
+    ]
     if not drop:
-        return found, len(copies)
-    stay: Int64Array = np.setdiff1d(np.arange(len(found), dtype=np.int64), copies)
-    return found.take(stay), len(copies)
+        return candidate_pairs, len(copies)
+    stay: Int64Array = np.setdiff1d(np.arange(len(candidate_pairs), dtype=np.int64), copies)
+    return candidate_pairs.take(stay), len(copies)
 
 
-def mining_statistics(found: MinedTexts, settings: MiningSettings, encoder: str) -> dict[str, Any]:
-    """Counts and settings, for JSON."""
+def mining_statistics(mined: MinedTexts, settings: MiningSettings, encoder: str) -> dict[str, Any]:
+    """Return counts and settings as JSON values."""
     names = ("source", "target")
     return {
         "encoder": encoder,
         **{
             name: {
                 "file": side.name, "lines": side.lines, "empty": side.empty, "different": len(side),
-                "without_vector": found.unknown[which],
+                "without_vector": mined.unknown[which],
             }
-            for which, (name, side) in enumerate(zip(names, found.sides, strict=True))
+            for which, (name, side) in enumerate(zip(names, mined.sides, strict=True))
         },
-        "over_long": found.over_long,
-        "search": "exact" if found.agreement is None else {"approximate": asdict(found.agreement)},
+        "over_long": mined.over_long,
+        "search": "exact" if mined.agreement is None else {"approximate": asdict(mined.agreement)},
         "k": settings.k, "margin": settings.margin, "retrieval": settings.retrieval,
-        "min_cosine": settings.min_cosine, "rerank": settings.rerank if found.judged else 0,
-        "weight": settings.weight if found.judged else None,
-        "copies": found.copies, "copies_dropped": settings.drop_copies,
-        "found": len(found.pairs), "threshold": settings.threshold,
-        "written": kept_pairs(found, settings.threshold),
+        "min_cosine": settings.min_cosine, "rerank": settings.rerank if mined.judged else 0,
+        "weight": settings.weight if mined.judged else None,
+        "copies": mined.copies, "copies_dropped": settings.drop_copies,
+        "found": len(mined.pairs), "threshold": settings.threshold,
+        "written": kept_pairs(mined, settings.threshold),
     }  # fmt: skip
 
 
 def mining_summary(statistics: dict[str, Any]) -> list[str]:
-    """The same in a few lines."""
+    """Return the lines of a readable summary of the statistics."""
     lines = []
     for side in ("source", "target"):
         counts = statistics[side]
         line = f"{counts['file']}: {counts['lines']:,} lines, {counts['different']:,} different sentences"
-        for name, text in (("empty", "empty"), ("without_vector", "of which the encoder knows nothing")):
+        for name, text in (("empty", "empty"), ("without_vector", "without words known to the encoder")):
             line += f", {counts[name]:,} {text}" if counts[name] else ""
         lines.append(line)
     if statistics["over_long"]:

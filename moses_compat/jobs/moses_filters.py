@@ -1,7 +1,7 @@
-"""The filters of Moses: filter-pt (best entries of each source, test of significance), and threshold-filter.perl.
+"""The filters of Moses: filter-pt (best entries of each source, significance test), and threshold-filter.perl.
 
-See contrib/sigtest-filter/filter-pt.cpp in mosesdecoder.  Unlike there, lines stay in their order, no source group is
-cut at the border of a block, and no line is lost.
+See contrib/sigtest-filter/filter-pt.cpp in mosesdecoder.  In contrast to it, lines keep their order, no source group is
+split at the border of a block, and no line is lost.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from phrasetool.phrases import ByteArray, EntryBlock, Int64Array, Mask
 from phrasetool.pipeline import run
 from phrasetool.pruning.protection import best_of_groups
 
-# The fields that Moses reads; what comes after the seventh, it ignores.
+# The number of fields that Moses reads; it ignores everything after the seventh.
 MOSES_FIELDS = 7
 
-# p(f|e) and p(e|f): the columns of a bare threshold.
+# p(f|e) and p(e|f): the columns for a threshold without a column.
 _BOTH_DIRECTIONS = (0, 2)
-# Reading a number may be one bit off; a score that reads like its threshold is not below it.
+# Parsing a number may be one bit off; a score that is written like its threshold is not below it.
 _TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Significance:
-    """The test of significance, and what of it to write.
+    """Settings of the significance test.
 
     Attributes:
         test: the test itself.
-        threshold: entries with a smaller -ln p go.
-        append_counts: add a field ` ||| cfe cf ce`.
-        append_values: add a field ` ||| -ln p`.
-        force: go on when the corpora do not match the table.
+        threshold: entries with a smaller -ln p are removed.
+        append_counts: whether to append a field ` ||| cfe cf ce`.
+        append_values: whether to append a field ` ||| -ln p`.
+        force: continue if the corpora do not match the table.
 
     Raises:
-        ValueError: the threshold is negative or no number.
+        ValueError: the threshold is negative or NaN.
     """
 
     test: PairTest
@@ -62,24 +62,24 @@ class Significance:
 
     @property
     def appends(self) -> bool:
-        """Whether lines get more fields."""
+        """Whether fields are appended to lines."""
         return self.append_counts or self.append_values
 
 
 @dataclass
 class FilterCounts:
-    """What a run did, in lines.
+    """Numbers of lines of a run.
 
     Attributes:
-        entries: read.
-        kept: written.
-        not_best: removed because others of their source are better.
-        insignificant: removed by the test.
-        tested: that went through the test.
-        absent_sources, absent_targets: tested, though that side does not occur in its corpus.
-        wordless: kept without a test, because a side has no word.
-        faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
-        fields: of the first entry, 0 if there is none.
+        entries: read entries.
+        kept: written entries.
+        not_best: entries that were removed because others of their source are better.
+        insignificant: entries that were removed by the test.
+        tested: entries that were tested.
+        absent_sources, absent_targets: tested entries with a side that does not occur in its corpus.
+        wordless: entries that were kept without a test, because a side has no word.
+        faulty_kept, faulty_skipped: faulty lines that were kept or skipped.
+        fields: number of fields of the first entry, 0 if there is none.
     """
 
     entries: int = 0
@@ -115,27 +115,27 @@ def filter_table(
 
     Args:
         scan: how the table is read.
-        top: keep so many entries of each source, those with the largest score in `column`, ties to the earlier one;
-            0 keeps all.  Applied before the test.
+        top: number of entries of each source to keep, those with the highest score in `column`, among equal scores the
+            first; 0 keeps all.  Applied before the test.
         column: 0-based score column.
-        significance: the test; none by default.  An entry with a side without words is never removed by it.
+        significance: the test; none by default.  It never removes an entry with a side without words.
 
     Raises:
         DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
-            with `top`, a source comes back after others, unless `scan.force` is set.
+            with `top`, the entries of a source are not contiguous, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
     work = _BlockFilter(source, output, scan, top, column, significance, SourceOrder(source, scan, top > 0))
     trial = CorpusCheck(source.name, significance.test) if significance and not significance.force else None
     total = FilterCounts()
     held: list[bytes] = []
-    done = run(scan.raw_blocks(source), work, scan.threads)
-    for raw, data, counts, tested in work.order.follow(done):
+    results = run(scan.raw_blocks(source), work, scan.threads)
+    for raw, data, counts, tested in work.order.follow(results):
         total += counts
         held.append(data)
         if trial and tested:
             trial.add(tested)
-        # Nothing is written before it is clear that the corpora match.
+        # Nothing is written until the corpora are known to match.
         if not trial or trial.passed:
             for piece in held:
                 output.write(piece)
@@ -212,7 +212,7 @@ class _BlockFilter:
 
 
 def _count_fields(text: ByteArray, scan: LineScan) -> int:
-    """Fields of the first entry; 0 if there is none."""
+    """Return the number of fields of the first entry; 0 if there is none."""
     good = np.flatnonzero(scan.faults == OK)
     if not len(good):
         return 0
@@ -221,10 +221,10 @@ def _count_fields(text: ByteArray, scan: LineScan) -> int:
 
 
 def parse_thresholds(text: str) -> dict[int, float]:
-    """0-based score column -> its threshold, from `0.0001` (columns 0 and 2) or `2:0.0001,3:0.1`.
+    """Parse `0.0001` (columns 0 and 2) or `2:0.0001,3:0.1` to a dict from 0-based score column to threshold.
 
     Raises:
-        ValueError: it is neither, or a threshold is 0 or not finite.
+        ValueError: the text is malformed, or a threshold is 0 or not finite.
     """
     if re.fullmatch(r"\d+\.?\d*|\.\d+", text):
         thresholds = dict.fromkeys(_BOTH_DIRECTIONS, float(text))
@@ -245,7 +245,7 @@ def parse_thresholds(text: str) -> dict[int, float]:
 
 @dataclass
 class ThresholdCounts:
-    """Lines read, lines written, and lines below a threshold that were kept as the only ones of their word."""
+    """Lines read, lines written, and lines below a threshold that were kept as the only ones of their source word."""
 
     entries: int = 0
     kept: int = 0
@@ -260,17 +260,17 @@ def threshold_table(
     *,
     keep_words: bool = False,
 ) -> ThresholdCounts:
-    """Write the entries of which no listed score is below its threshold, byte for byte and in their order.
+    """Write the entries without a score below its threshold, byte for byte and in their order.
 
     Args:
         thresholds: 0-based score column -> threshold.
         scan: how the table is read.
-        keep_words: where no entry of a one-word source would be left, keep the one whose lowest score, relative to its
+        keep_words: if no entry of a one-word source would be left, keep the one whose lowest score, relative to its
             threshold, is the highest; a word without an entry is unknown to the decoder.
 
     Raises:
         DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
-            with `keep_words`, a source comes back after others, unless `scan.force` is set.
+            with `keep_words`, the entries of a source are not contiguous, unless `scan.force` is set.
     """
     columns = sorted(thresholds)
     limits = np.array([thresholds[column] for column in columns])
@@ -307,7 +307,7 @@ def threshold_table(
 def _last_of_words(
     block: EntryBlock, passes: npt.NDArray[np.bool_], keys: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
-    """The best entry of each one-word source of which none passes; bool, shape (N,)."""
+    """Return a mask, shape (N,), of the best entry of each one-word source without a passing entry."""
     good = passes & ~block.faulty
     starts = block.group_offsets[:-1]
     lost = np.add.reduceat(good.astype(np.int64), starts) == 0 if len(starts) else np.zeros(0, np.bool_)

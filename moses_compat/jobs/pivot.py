@@ -1,7 +1,7 @@
-"""Make a table from a first to a third language out of tables to and from one or several pivot languages.
+"""Build a pivot table from source-pivot and pivot-target tables of one or several pivot languages.
 
-The tables to and from a pivot language are read into files (`read_leg`), checked for phrases in common
-(`check_meeting`), joined batch by batch (`pivot`), and written as lines of Moses' tables (`PivotLines`).
+The tables of a pivot language are read into files (`read_leg`), checked for common phrases (`check_meeting`), joined
+batch by batch (`pivot`), and written as lines of Moses' tables (`PivotLines`).
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import split_words
 from phrasetool.watch import SILENT, Watch
 
-# Of the probability that a first table gives to its middle phrases, the share of those that the second has.  Measured:
-# German-English and English-Czech learnt from the same sentences of Multi30k 0.89; Chinese-English and English-Spanish
-# of Python's documentation, which share no sentence, 0.24; documentation and captions of pictures 0.03; another middle
-# language, or both tables the wrong way round, 0.01 to 0.02.
+# Share of the probability mass of a first table's pivot phrases that are sources of the second table.  Measured: 0.89
+# for German-English and English-Czech from the same sentences of Multi30k; 0.24 for Chinese-English and English-Spanish
+# from Python's documentation without common sentences; 0.03 for documentation and captions of pictures; 0.01 to 0.02
+# for another pivot language, or with both tables inverted.
 LEAST_MASS, LOW_MASS = 0.025, 0.15
 
 
 @borrowing_kernel
 def _copy_phrase(text: ByteArray, start: int, end: int, out: ByteArray, place: int) -> int:
-    """The tokens of text[start:end], a space behind each, and bars; return the place after them."""
+    """Copy the tokens of text[start:end], a space behind each, and bars; return the place after them."""
     i = skip_blanks(text, start, end)
     if i == end:
         out[place] = SPACE
@@ -103,7 +103,7 @@ def _copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array, out: By
 
 
 def copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array) -> Ragged:
-    """The phrases text[starts[k]:ends[k]], with one space between tokens and `PHRASE_END` behind."""
+    """Return the phrases text[starts[k]:ends[k]], with one space between tokens and `PHRASE_END` at their ends."""
     out = np.empty(int((ends - starts).sum()) + (len(PHRASE_END) + 1) * len(starts), np.uint8)
     offsets = np.zeros(len(starts) + 1, np.int64)
     _copy_phrases(text, starts, ends, out, offsets)
@@ -112,9 +112,9 @@ def copy_phrases(text: ByteArray, starts: Int64Array, ends: Int64Array) -> Ragge
 
 @exact_kernel
 def _read_points(text: ByteArray, starts: Int64Array, ends: Int64Array, points: Int32Array, offsets: Int64Array) -> int:
-    """Fill the points of the fields that begin behind the first bars of text[starts[k]:ends[k]].
+    """Read the alignment points of the fields behind the first bars of text[starts[k]:ends[k]].
 
-    Returns the first line with something else there, or -1.
+    Returns the first line with a malformed field, or -1.
     """
     count = 0
     for k in range(len(starts)):
@@ -143,14 +143,14 @@ def _read_points(text: ByteArray, starts: Int64Array, ends: Int64Array, points: 
 
 @dataclass(frozen=True)
 class LegRequest:
-    """A leg.
+    """Settings for reading a source-pivot or pivot-target table.
 
     Attributes:
-        outer: which of the counts is of the end that is not in the middle.
-        similarities: says how alike both sides of its entries are; None without.
-        orientations: of a reordering table in step with it; None without.
-        folder: for files without a name.
-        count_use: what needs a joint count of each entry; None if nothing does.
+        outer: index of the count of the side that is not in the pivot language.
+        similarities: similarities of its entries, if any.
+        orientations: of its reordering table, if any.
+        folder: for unnamed temporary files.
+        count_use: the feature that needs a joint count of each entry, if any.
     """
 
     outer: int
@@ -161,21 +161,21 @@ class LegRequest:
 
     @property
     def numbers(self) -> int:
-        """Columns of the numbers of its entries."""
+        """The number of columns with numbers of an entry."""
         more = SIMILARITIES * (self.similarities is not None) + ORIENTATIONS * (self.orientations is not None)
         return FIXED_NUMBERS + more
 
 
 class Orientations:
-    """The six probabilities of each line of a reordering table, on disk.
+    """The six probabilities of each line of a reordering table, stored on disk.
 
     Args:
-        source: `wbe-msd-bidirectional-fe` or one of its kind, in the order of a phrase table; at its beginning.
-        folder: for files without a name.
+        source: a table of type `wbe-msd-bidirectional-fe` or similar, in the order of a phrase table; at its beginning.
+        folder: for unnamed temporary files.
         scan: how it is read.
 
     Raises:
-        DataError: the table is damaged or has other scores.
+        DataError: the table is damaged or has another number of scores.
     """
 
     def __init__(self, source: Input, folder: str | None, scan: TableScan) -> None:
@@ -203,7 +203,7 @@ class Orientations:
         return len(self._hashes)
 
     def of(self, table: str, raw: RawBlock, block: EntryBlock) -> DoubleArray:
-        """The probabilities of the lines of a block, float64, shape (N, 6).
+        """Return the probabilities of the lines of a block, float64, shape (N, 6).
 
         Raises:
             DataError: a line is of another pair.
@@ -219,34 +219,34 @@ class Orientations:
 
 
 def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegStore, int, CountTally]:
-    """Take in a table with the four scores of Moses' training, sorted.
+    """Read a sorted table with the four scores of Moses' training into a store.
 
     Args:
-        source: it, at its beginning.
-        request: what is wanted of it.
+        source: the table, at its beginning.
+        request: the settings for reading it.
         scan: how it is read.
 
     Returns:
-        Its entries, how many scores they have, and how many have joint counts.
+        Its entries, their number of scores, and a tally of their counts.
 
     Raises:
-        DataError: the table is damaged, not sorted, has fewer scores, or a score or an alignment point that is none.
+        DataError: the table is damaged, is not sorted, has fewer scores, or an invalid score or alignment point.
     """
     check_plausible(source, scan)
     reader = EntryReader(source, scan, request.similarities, columns=lambda scores: range(min(scores, TRAINED)))
     store = LegStore(request.folder, request.numbers)
 
     def work(item: Item) -> tuple[RawBlock, LegRows, int, CountTally]:
-        found = reader(item)
+        read = reader(item)
         if request.count_use:
-            found.check_counts(source.name, request.count_use)
-        tally = CountTally.of(found.counts, ~found.block.faulty)
-        return found.raw, _leg_rows(source.name, found, request), found.raw.scores, tally
+            read.check_counts(source.name, request.count_use)
+        tally = CountTally.of(read.counts, ~read.block.faulty)
+        return read.raw, _leg_rows(source.name, read, request), read.raw.scores, tally
 
     scores, done, last, counts = TRAINED, 0, b"", CountTally()
-    for raw, rows, found, tally in run(reader.items(), work, scan.threads):
+    for raw, rows, read, tally in run(reader.items(), work, scan.threads):
         counts += tally
-        scores = found if found >= 0 else scores
+        scores = read if read >= 0 else scores
         done += raw.lines
         scan.progress(raw.position, done)
         if not len(rows):
@@ -262,8 +262,8 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
     return store, scores, counts
 
 
-def _leg_rows(name: str, found: ReadBlock, request: LegRequest) -> LegRows:
-    raw, block = found.raw, found.block
+def _leg_rows(name: str, read: ReadBlock, request: LegRequest) -> LegRows:
+    raw, block = read.raw, read.block
     require_trained_scores(name, raw.scores, raw.first_entry + 1)
     good = np.flatnonzero(~block.faulty)
     starts, ends = block.line_offsets[:-1][good], block.line_offsets[1:][good]
@@ -277,7 +277,7 @@ def _leg_rows(name: str, found: ReadBlock, request: LegRequest) -> LegRows:
         if not all(one < other for one, other in itertools.pairwise(keys)):
             raise not_sorted(name, raw.first_entry)
     points = _points(name, raw, block, good, ends)
-    return LegRows(sources, groups, targets, points, _numbers(name, found, request, good))
+    return LegRows(sources, groups, targets, points, _numbers(name, read, request, good))
 
 
 def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends: Int64Array) -> Ragged:
@@ -293,19 +293,19 @@ def _points(name: str, raw: RawBlock, block: EntryBlock, good: Int64Array, ends:
     return Ragged(points[: offsets[-1]].copy(), offsets)
 
 
-def _numbers(name: str, found: ReadBlock, request: LegRequest, good: Int64Array) -> DoubleArray:
-    """Scores, counts, and what else there is; counts that the table does not say are NaN."""
-    raw, block = found.raw, found.block
-    scores = found.columns[good]
+def _numbers(name: str, read: ReadBlock, request: LegRequest, good: Int64Array) -> DoubleArray:
+    """Return scores, counts, similarities and orientations; missing counts are NaN."""
+    raw, block = read.raw, read.block
+    scores = read.columns[good]
     wrong = np.flatnonzero(~((scores >= 0) & np.isfinite(scores)).all(axis=1))
     if len(wrong):
         line = raw.first_entry + int(good[wrong[0]]) + 1
-        raise DataError(name, "a score that is negative or infinite, and so no probability", line)
-    counts = found.counts.values[good]
+        raise DataError(name, "a score is negative or infinite; expected a probability", line)
+    counts = read.counts.values[good]
     counts[~(counts > 0)] = np.nan
     columns: Sequence[DoubleArray] = [scores, counts[:, [OF_PAIR, request.outer]]]
-    if found.scores is not None:
-        columns = [*columns, (1.0 + found.scores.similarities[good].astype(np.float64)) / 2.0]
+    if read.scores is not None:
+        columns = [*columns, (1.0 + read.scores.similarities[good].astype(np.float64)) / 2.0]
     if request.orientations:
         columns = [*columns, request.orientations.of(name, raw, block)[good]]
     return np.concatenate(columns, axis=1)
@@ -313,7 +313,7 @@ def _numbers(name: str, found: ReadBlock, request: LegRequest, good: Int64Array)
 
 WAYS, AGREEMENT = "ways", "agreement"
 COLUMNS = (WAYS, AGREEMENT)
-# Moses takes the logarithm of scores, and has no number for what is below this.
+# Lower bound of scores, whose logarithm Moses computes.
 _LEAST_SCORE = 1e-30
 
 
@@ -332,9 +332,9 @@ def _format(
     counts: DoubleArray,
     out: ByteArray,
 ) -> int:
-    """Write a line an entry, phrases with their bars and scores, and `with_more` what follows in a phrase table.
+    """Write a line per entry: phrases, scores, and `with_more` also alignment and counts, as in a phrase table.
 
-    Where a count is not known, the field of the counts is empty.
+    The field of the counts is empty if a count is unknown.
     """
     place = 0
     for k in range(len(sources)):
@@ -363,17 +363,17 @@ def _format(
 
 
 def _lines(
-    batch: SourceBatch, found: PathSums, scores: DoubleArray, points: Ragged | None, counts: DoubleArray
+    batch: SourceBatch, sums: PathSums, scores: DoubleArray, points: Ragged | None, counts: DoubleArray
 ) -> ByteArray:
     sources, targets = batch.first.sources, batch.second.targets
-    size = np.diff(sources.offsets)[found.sources].sum() + np.diff(targets.offsets)[found.targets].sum()
-    # A point takes a space, a minus, and two positions of up to five digits.
-    room = int(size) + len(found) * ((scores.shape[1] + 3) * (MAX_WIDTH + 1) + 20)
+    size = np.diff(sources.offsets)[sums.sources].sum() + np.diff(targets.offsets)[sums.targets].sum()
+    # A point consists of a space, a minus, and two positions of up to five digits.
+    room = int(size) + len(sums) * ((scores.shape[1] + 3) * (MAX_WIDTH + 1) + 20)
     room += 12 * len(points.items) if points else 0
     out = np.empty(room, np.uint8)
     nothing = np.zeros(0, np.int32), np.zeros(1, np.int64)
     used = _format(
-        sources.items, sources.offsets, found.sources, targets.items, targets.offsets, found.targets,
+        sources.items, sources.offsets, sums.sources, targets.items, targets.offsets, sums.targets,
         np.ascontiguousarray(scores), points is not None, *((points.items, points.offsets) if points else nothing),
         counts, out,
     )  # fmt: skip
@@ -382,19 +382,19 @@ def _lines(
 
 @dataclass(frozen=True)
 class PivotLines:
-    """How entries are written.
+    """Writer of the lines of pivot tables.
 
     Attributes:
-        columns: of `COLUMNS`, behind the four scores: of `ways` the probability of the best way, and how many there
-            are, of `agreement` the number of middle languages with the entry.
-        rules: what was summed; similarities come last.
+        columns: names of `COLUMNS` for columns behind the four scores: `ways` adds the probability of the best pivot
+            path and the number of paths, `agreement` the number of pivot languages with the entry.
+        rules: which numbers were summed; similarities are the last columns.
     """
 
     columns: tuple[str, ...]
     rules: PathRules
 
     def names(self) -> tuple[str, ...]:
-        """What the columns behind the four scores say."""
+        """Descriptions of the columns behind the four scores."""
         names: list[str] = []
         if WAYS in self.columns:
             names += ["probability of the best way", "ways"]
@@ -404,37 +404,37 @@ class PivotLines:
             names += [f"similarity {way}, {of}" for of in ("mean", "best way") for way in ("s→t", "t→s")]
         return tuple(names)
 
-    def phrase_table(self, batch: SourceBatch, found: PathSums, points: Ragged) -> ByteArray:
-        """Lines of a phrase table: scores, the composed alignment, counts c(t) c(s) c(s,t)."""
-        sums = found.sums
+    def phrase_table(self, batch: SourceBatch, paths: PathSums, points: Ragged) -> ByteArray:
+        """Return lines of a phrase table: scores, the composed alignment, counts c(t) c(s) c(s,t)."""
+        sums = paths.sums
         columns = [np.maximum(sums[:, :SCORES], _LEAST_SCORE)]
         if WAYS in self.columns:
-            columns += [np.maximum(sums[:, BEST, None], _LEAST_SCORE), found.ways[:, None].astype(np.float64)]
+            columns += [np.maximum(sums[:, BEST, None], _LEAST_SCORE), paths.ways[:, None].astype(np.float64)]
         if AGREEMENT in self.columns:
-            columns += [found.middles[:, None].astype(np.float64)]
+            columns += [paths.middles[:, None].astype(np.float64)]
         if self.rules.similarities:
             shares = sums[:, FIXED_SUMS : FIXED_SUMS + SUM_SIMILARITIES]
             similarities: FloatArray = np.clip(2.0 * shares - 1.0, -1.0, 1.0).astype(np.float32)
             columns += [scale_similarities(similarities, "exp")]
-        counts = np.column_stack([sums[:, TARGET_COUNT], found.source_counts, sums[:, PAIR_COUNT]])
-        return _lines(batch, found, np.concatenate(columns, axis=1), points, np.ascontiguousarray(counts))
+        counts = np.column_stack([sums[:, TARGET_COUNT], paths.source_counts, sums[:, PAIR_COUNT]])
+        return _lines(batch, paths, np.concatenate(columns, axis=1), points, np.ascontiguousarray(counts))
 
-    def reordering_table(self, batch: SourceBatch, found: PathSums) -> ByteArray:
-        """Lines of a reordering table in step with the phrase table."""
+    def reordering_table(self, batch: SourceBatch, sums: PathSums) -> ByteArray:
+        """Return lines of a reordering table in step with the phrase table."""
         at = FIXED_SUMS + SUM_SIMILARITIES * self.rules.similarities
-        return _lines(batch, found, found.sums[:, at : at + SUM_ORIENTATIONS], None, np.zeros((len(found), 3)))
+        return _lines(batch, sums, sums.sums[:, at : at + SUM_ORIENTATIONS], None, np.zeros((len(sums), 3)))
 
 
 def check_meeting(names: tuple[str, str], middle: Middle, scan: TableScan) -> None:
-    """Refuse tables that hardly meet, and warn of those that meet seldom.
+    """Refuse tables with almost no common pivot phrases, and warn about tables with few.
 
     Args:
         names: of the tables.
-        middle: them.
-        scan: with `force`, what would be refused is warned of.
+        middle: the tables.
+        scan: with `force`, there is only a warning.
 
     Raises:
-        DataError: they hardly meet.
+        DataError: the tables have almost no common pivot phrases.
     """
     first, second = names
     coverage = middle.links.coverage
@@ -464,33 +464,33 @@ def describe_overlap(coverage: PivotCoverage, second: str) -> str:
 
 DEFAULT_KEEP = 100
 DEFAULT_MEMORY = 2 << 30
-# Of the memory, what the entries of a batch may take; as much again is needed while they are brought together.
+# The entries of a batch may take this fraction of the memory; joining them needs as much again.
 _SHARE = 3
-# Ways that a thread sums up at a time.
+# Number of pivot paths that a thread sums at a time.
 _WAYS_AT_ONCE = 1 << 18
 
-# What belongs to the first and to the second leg of a middle language.
+# Similarities of the source-pivot and of the pivot-target table.
 Similarities = tuple[SimilaritySource, SimilaritySource]
 
 
 @dataclass(frozen=True)
 class PivotRequest:
-    """What is wanted.
+    """Settings of a pivot run.
 
     Attributes:
-        tables: for each middle language, a table to it and a table from it, with the four scores of Moses' training.
-        output: where the table through the middle goes.
-        reordering_tables: for each middle language, the reordering tables of both; none without.
-        reordering_out: where the reordering table goes.
-        similarities: for each middle language, what says how alike both sides of the entries of its tables are.
-        columns: more scores, of `COLUMNS`.
-        keep: entries that a source may have; 0: any number.
-        least: probability p(t|s) that an entry of `tables` must have.
-        least_counts: see `WayRules`.
-        count_use: what needs a joint count of each entry; None if nothing does.
+        tables: for each pivot language, a source-pivot and a pivot-target table, with the scores of Moses' training.
+        output: the pivot table.
+        reordering_tables: for each pivot language, the reordering tables of both tables; empty without.
+        reordering_out: the output reordering table.
+        similarities: for each pivot language, the similarities of the entries of both tables.
+        columns: additional scores, of `COLUMNS`.
+        keep: largest number of entries of a source; 0 for any number.
+        least: smallest probability p(t|s) of an entry of `tables`.
+        least_counts: see `PathRules`.
+        count_use: the feature that needs a joint count of each entry, if any.
         scan: how the tables are read.
-        sort: whether they are sorted first.
-        memory: bytes for entries; never changes the output.
+        sort: whether the tables are sorted first.
+        memory: bytes for entries; the output does not depend on it.
         folder: for temporary files; None for the system's.
     """
 
@@ -516,11 +516,11 @@ class PivotRequest:
             if given and len(given) != len(self.tables):
                 raise ValueError(f"{len(self.tables)} middle languages, but {name} for {len(given)}")
         if bool(self.reordering_tables) != (self.reordering_out is not None):
-            raise ValueError("reordering tables to read and one to write need each other")
+            raise ValueError("reordering_tables and reordering_out must be given together")
 
     @property
     def lines(self) -> PivotLines:
-        """What is summed, and how it is written."""
+        """The writer of lines, with the rules for sums."""
         rules = PathRules(
             len(self.tables), self.keep, self.least, self.least_counts, bool(self.similarities),
             bool(self.reordering_tables),
@@ -530,15 +530,15 @@ class PivotRequest:
 
 @dataclass(frozen=True)
 class PivotReport:
-    """What was done.
+    """Results of a pivot run.
 
     Attributes:
-        entries: that were written.
-        sources: of these.
-        ways: that lead to them.
-        without_alignment: entries of which the best way has no point.
-        columns: what the scores behind the four say.
-        middles: how much of each first table's middle phrases its second one has.
+        entries: written entries.
+        sources: their sources.
+        ways: pivot paths of the entries.
+        without_alignment: entries whose best path has no alignment point.
+        columns: descriptions of the scores behind the four.
+        middles: for each pivot language, coverage of the first table's pivot phrases by the second table.
     """
 
     entries: int
@@ -549,29 +549,29 @@ class PivotReport:
     middles: tuple[PivotCoverage, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
 def pivot(request: PivotRequest, watch: Watch = SILENT) -> PivotReport:
-    """Write the table, and the reordering table if one is wanted.
+    """Write the pivot table, and the reordering table if one is requested.
 
     Raises:
         DataError: a table is damaged, is not sorted, has too few scores or is not in step with its reordering table;
-            or, unless forced, the tables hardly meet, or no entry comes of them.
+            or, unless forced, the tables have almost no common pivot phrases, or give no entry.
         PhraseToolError: a file cannot be written.
         ValueError: an unknown column.
     """
     with contextlib.ExitStack() as outputs:
-        # The last one opened is the first one renamed: the table is the last to appear.
+        # Files are renamed in reverse order of opening, so that the table appears last.
         table = outputs.enter_context(Output(request.output))
-        beside = outputs.enter_context(Output(request.reordering_out)) if request.reordering_out else None
+        reordering = outputs.enter_context(Output(request.reordering_out)) if request.reordering_out else None
         middles = [_middle(request, number, watch) for number in range(len(request.tables))]
-        return _write(request, middles, table, beside, watch)
+        return _write(request, middles, table, reordering, watch)
 
 
 def _middle(request: PivotRequest, number: int, watch: Watch) -> Middle:
-    """Take in the legs of a middle language."""
+    """Read the tables of a pivot language."""
     first, second = (_leg(request, number, side, watch) for side in range(2))
     links = Links(first, second, request.memory, request.folder)
     names = [display_name(path) for path in request.tables[number]]
@@ -606,19 +606,19 @@ def _tell_ignored(source: Input, scores: int, similarities: bool, watch: Watch) 
 
 
 def _write(
-    request: PivotRequest, middles: Sequence[Middle], table: Output, beside: Output | None, watch: Watch
+    request: PivotRequest, middles: Sequence[Middle], table: Output, reordering: Output | None, watch: Watch
 ) -> PivotReport:
     lines = request.lines
     entries = sources = ways = without = 0
     total = sum(len(middle.first) for middle in middles)
     with watch.items("join", total, "entry") as tick:
         for batch in batches(middles, request.memory // _SHARE):
-            for found in _batch(batch, lines, table, beside, request.scan.threads):
-                table.write(found.table)
-                if beside:
-                    beside.write(found.reordering)
-                entries, sources, ways = entries + found.entries, sources + found.sources, ways + found.ways
-                without += found.without_alignment
+            for written in _batch(batch, lines, table, reordering, request.scan.threads):
+                table.write(written.table)
+                if reordering:
+                    reordering.write(written.reordering)
+                entries, sources, ways = entries + written.entries, sources + written.sources, ways + written.ways
+                without += written.without_alignment
             tick(len(batch.first))
     if total and not entries:
         names = ", ".join(display_name(path) for pair in request.tables for path in pair)
@@ -632,7 +632,7 @@ def _write(
 
 @dataclass(frozen=True)
 class _Written:
-    """Lines of some sources, packed, and what there is of them."""
+    """Compressed lines of some sources, and their counts."""
 
     table: bytes
     reordering: bytes
@@ -643,16 +643,16 @@ class _Written:
 
 
 def _batch(
-    batch: SourceBatch, lines: PivotLines, table: Output, beside: Output | None, threads: int
+    batch: SourceBatch, lines: PivotLines, table: Output, reordering: Output | None, threads: int
 ) -> Iterator[_Written]:
     targets = number_targets(batch.second.targets)
 
     def work(sources: tuple[int, int]) -> _Written:
-        found = sum_paths(batch, targets, *sources, lines.rules)
-        points = compose_alignments(batch, found.best)
-        text = table.encode(lines.phrase_table(batch, found, points))
-        more = beside.encode(lines.reordering_table(batch, found)) if beside else b""
-        distinct = int((found.sources[1:] != found.sources[:-1]).sum()) + (len(found) > 0)
-        return _Written(text, more, len(found), distinct, int(found.ways.sum()), empty_alignments(points))
+        sums = sum_paths(batch, targets, *sources, lines.rules)
+        points = compose_alignments(batch, sums.best)
+        text = table.encode(lines.phrase_table(batch, sums, points))
+        more = reordering.encode(lines.reordering_table(batch, sums)) if reordering else b""
+        distinct = int((sums.sources[1:] != sums.sources[:-1]).sum()) + (len(sums) > 0)
+        return _Written(text, more, len(sums), distinct, int(sums.ways.sum()), empty_alignments(points))
 
     return run(cut_by_paths(batch, _WAYS_AT_ONCE), work, threads)

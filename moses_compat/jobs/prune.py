@@ -1,9 +1,9 @@
 """Prune a phrase table: decide about every entry, and write the table, its reordering table and reports.
 
-There are two ways to the same decision.  A rule that looks at the similarities of each entry is applied while the table
-streams (`prune_table`).  Where criteria compare all entries, the table is measured first (`measured_table`), decided
-about as a whole, and streamed once more (`prune_decided`).  All files appear, or none: each is written next to its name
-and renamed when everything is complete, the table last.
+There are two ways to the same decision.  A rule that needs only the similarities of each entry is applied while the
+table streams (`prune_table`).  If criteria compare all entries, the table is measured first (`measured_table`), then
+the decision is made, and the table is streamed again (`prune_decided`).  Either all files appear or none: each is
+written under a temporary name and renamed when everything is complete, the table last.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class PruneResult:
     Attributes:
         statistics: counts.
         signature: one line that describes how the table was pruned.
-        criteria: their names.
+        criteria: names of the criteria.
         orphans: counts of the reordering table, if there is one.
-        figures: more for the statistics.
+        figures: further values for the statistics.
         best: the rule of protection, if it is known.
     """
 
@@ -91,7 +91,7 @@ class PruneResult:
     best: KeepBest | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values, for a file of statistics."""
+        """Return the result as JSON values, for a file of statistics."""
         document = {**self.statistics.as_dict(self.signature), **self.figures}
         if self.orphans:
             document["reordering"] = self.orphans.as_dict()
@@ -102,13 +102,13 @@ def prune(request: PruneRequest, watch: Watch = SILENT, more: Sequence[Sink] = (
     """Write the table without the removed entries, and the other files of the request.
 
     Args:
-        request: the pruning run; a request for a sweep is one for `sweep`.
-        watch: follows the work.
+        request: the pruning run, but not a sweep (see `sweep`).
+        watch: progress listener.
         more: sinks in addition to those of the files.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not fit the others; or, unless forced, the model does
-            not fit the table.
+        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, the model does
+            not match the table.
         TableTooSmallError: more entries are protected than the requested size allows.
         PhraseToolError: a file cannot be written.
         ValueError: the request is for a sweep.
@@ -126,7 +126,7 @@ def prune(request: PruneRequest, watch: Watch = SILENT, more: Sequence[Sink] = (
 
 @contextlib.contextmanager
 def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneRequest]:
-    """Check that the files are tables, before any long work; the request, with a sorted copy if it sorts."""
+    """Check that the files are tables before any long work; yield the request, with a sorted copy if it sorts."""
     scan = request.scan_for(watch)
     with contextlib.ExitStack() as stack:
         if request.sort:
@@ -142,7 +142,7 @@ def _checked_tables(request: PruneRequest, watch: Watch) -> Iterator[PruneReques
 
 
 def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) -> PruneResult:
-    """Prune while the table streams; a requested size takes a pass before, for its threshold."""
+    """Prune while the table streams; a requested size needs an additional pass first, which finds its threshold."""
     method = request.parsed_method
     similarities = scored = similarity_source(request, watch)
     save_to, threshold = path_to_save(request, similarities), request.threshold
@@ -156,7 +156,7 @@ def _prune_streaming(request: PruneRequest, watch: Watch, more: Sequence[Sink]) 
                 threshold = Threshold.of(curve.threshold_for(request.target_size))
             except TooSmallError as reason:
                 error = TableTooSmallError(request.table, reason, request.best)
-                # Default protection gives way to what there is room for.
+                # Default protection is reduced if there is too little room.
                 if request.protect or request.keep_top is not None or is_stream(request.read_path):
                     raise error from reason
                 watch.say(f"{error}; fewer are protected")
@@ -186,7 +186,7 @@ def _prune_as_a_whole(request: PruneRequest, watch: Watch, more: Sequence[Sink])
     method = request.parsed_method
     development = None
     if request.max_bleu_loss is not None:
-        # A development set that cannot be read, or does not fit, is refused before the long work.
+        # A development set that cannot be read, or does not match, is refused before the long work.
         from moses_compat.jobs.bleu_budget import DevelopmentSet, FullTable, search_budget
 
         development = FullTable.translate(request, DevelopmentSet.read(request, watch), watch)
@@ -211,7 +211,7 @@ def _prune_as_a_whole(request: PruneRequest, watch: Watch, more: Sequence[Sink])
     )
 
     def send(source: Input, sinks: Sequence[Sink], scan: TableScan) -> None:
-        # Lines are sent on faster than they would travel.  Only a file of reasons shows the phrases.
+        # Selecting lines is faster than sending them to other processes.  Only a file of reasons needs the phrases.
         prune_decided(source, decision, reasons, sinks, replace(scan, runner=None), None if request.reasons else table)
 
     result = PruneResult(PruneStatistics(), signature, method.names, figures=chosen.figures, best=chosen.best)
@@ -248,10 +248,10 @@ def _write(
 
     Args:
         request: the pruning run.
-        result: without what is counted in this pass.
+        result: the result without the counts of this pass.
         send: sends the table through sinks.
-        similarities: their source, which reports in the end how well a model fits the table.
-        watch: follows the work.
+        similarities: their source, which reports in the end how well a model matches the table.
+        watch: progress listener.
         more: sinks in addition to those of the files.
         save_to: file for the similarities, which appears with the tables or not at all.
     """
@@ -263,12 +263,12 @@ def _write(
 
         source = stack.enter_context(request.open_table())
         reordering = stack.enter_context(Input(request.reordering_table)) if request.reordering_table else None
-        # What can be read only once was not checked before.
+        # A table that can be read only once has not been checked yet.
         if is_stream(request.read_path):
             check_plausible(source, scan)
         if reordering and is_stream(reordering.path):
             check_plausible(reordering, scan, REORDERING_TABLE)
-        # The last one opened is the first one renamed: the table itself must be the last to appear.
+        # Files are renamed in reverse order of opening, so that the table appears last.
         kept = SelectedLines(stack.enter_context(Output(request.output)))
         in_step, rejected, report, why = map(
             opened, (request.reordering_out, request.rejected, request.stats, request.reasons)
@@ -366,7 +366,7 @@ def _send(
 
     lines = 0
     for raw, prepared in follow_blocks("prune", reader.items(), work, order, scan, reader.pass_over):
-        # Similarities come last, and need not be written again where an interrupted run came so far.
+        # Similarities come last, and need not be written again if an interrupted run had reached this block.
         for sink, part in zip(sinks, prepared[: len(sinks)], strict=True):
             sink.write(part)
         lines += raw.lines
@@ -391,17 +391,17 @@ def prune_table(
     Args:
         source: the table, read from its beginning.
         similarities: of its entries.
-        rule: whose method is meaning alone, and whose cut is a threshold.
+        rule: a rule with the method semantic and a threshold.
         sinks: receive all blocks.
         fingerprints: whether a sink needs fingerprints of the pairs.
-        ask_all: whether similarities of entries that stay whatever they say are wanted, too, for a sink.
-        fields: whether a sink looks at fields of entries.
-        count_use: what needs a joint count of each entry; None if nothing does.
+        ask_all: whether a sink needs similarities of protected entries, too.
+        fields: whether a sink needs fields of entries.
+        count_use: the feature that needs a joint count of each entry, if any.
 
     Raises:
-        DataError: the table is damaged, has a faulty line, or does not fit the source of similarities; or, where the
-            best of a source stay, a source comes back after others (unless `scan.force` is set); or an entry lacks a
-            count that is needed.
+        DataError: the table is damaged, has a faulty line, or does not match the source of similarities; or, if the
+            best entries of a source are protected, the entries of a source are not contiguous (unless `scan.force` is
+            set); or an entry lacks a required count.
     """
 
     def judge(read: ReadBlock) -> DecidedBlock:
@@ -424,20 +424,20 @@ def prune_decided(
     scan: TableScan,
     table: MeasuredTable | None = None,
 ) -> None:
-    """Send a table where its lines go, after it was decided about as a whole.
+    """Send a table through sinks after the decision about all its entries.
 
     Args:
         source: the table, read from its beginning.
-        decision: about all its N entries; faulty lines follow `scan.on_error`.
+        decision: about all its N entries; faulty lines are handled by `scan.on_error`.
         reasons: of the N entries, if they are known.
         sinks: receive all blocks.
-        table: what is known of the N entries; with it blocks come without fields, as no line is parsed again.
+        table: the measures of the N entries; with it, lines are not parsed again, and blocks have no fields.
 
     Raises:
-        DataError: the table is damaged, or is not the one that was decided about.
+        DataError: the table is damaged, or is not the table of the decision.
     """
     entries = len(decision)
-    # A source of any number of entries is written piece by piece.
+    # The entries of a source may be written in several blocks.
     scan = replace(scan, whole_groups=False)
 
     def judge(read: ReadBlock) -> DecidedBlock:

@@ -1,7 +1,7 @@
-"""From a request to ranked entries: where similarities come from, and what is measured before the decision.
+"""Ranking of entries for a pruning request: sources of similarities, and measurement of a table.
 
 A method that ranks by similarity alone needs one pass that counts entries by their threshold (`sizes_by_threshold`),
-and only where a size is requested.  Every other method ranks the whole table, after all its measures were taken
+and only if a size is requested.  Every other method ranks the whole table, after all its measures have been computed
 (`measured_table`).
 """
 
@@ -58,17 +58,17 @@ if TYPE_CHECKING:
     from moses_compat.measures.measure import MeasureRequest
     from moses_compat.measures.saved_scores import ScoreWriter
 
-# Bytes of text that are looked at.
+# Bytes of text that are read for an estimate of the table's size.
 _LOOKED_AT = 1 << 23
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """What a table holds.
+    """The (estimated) size of a table.
 
     Attributes:
-        entries: its lines.
-        words: of their sources and targets, that of each entry counted.
+        entries: number of its lines.
+        words: number of words of the sources and targets of all entries.
     """
 
     entries: int
@@ -76,7 +76,7 @@ class TableSize:
 
 
 def size_of_table(source: Input) -> TableSize:
-    """Exact for a table of a few megabytes; of a larger one, more of the same is taken for granted.
+    """Return the size of a table: exact up to a few megabytes, extrapolated for larger tables.
 
     Args:
         source: the table, read from its beginning.
@@ -90,7 +90,7 @@ def size_of_table(source: Input) -> TableSize:
         scan = scan_lines(raw.text, line_offsets=raw.line_offsets)
         blanks = prefix_sums(raw.text == SPACE)
         starts, ends = scan.line_offsets[:-1], scan.target_ends
-        # One behind each word, and one behind the bars.
+        # There is one blank behind each word, and one behind the bars.
         words += int(np.maximum(blanks[ends] - blanks[starts] - 1, 0)[ends >= 0].sum())
         entries += raw.lines
         size += len(raw.text)
@@ -102,7 +102,7 @@ def size_of_table(source: Input) -> TableSize:
 
 # Bytes of temporary files above which users are informed.
 _MUCH = 1e9
-# A sorted table begins with punctuation, of which there are fewer entries in as many bytes than of the rest.
+# A sorted table begins with punctuation, whose entries are longer than the average.
 _MARGIN = 1.15
 
 
@@ -143,7 +143,7 @@ def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Mea
 
     Args:
         request: the pruning run.
-        watch: receives reports about how well models fit the table.
+        watch: receives reports about how well models match the table.
 
     Raises:
         ModelError: a model cannot be loaded, or is not of the kind that the method needs.
@@ -179,21 +179,21 @@ def similarity_source(request: PruneRequest, watch: Watch = SILENT) -> Similarit
     """Return the source of similarities of meaning.
 
     Raises:
-        ModelError: the model cannot be loaded, or is no translator where a second one is given.
+        ModelError: the model cannot be loaded, or two models are given and one is not a translator.
     """
     ready = _similarities_without_model(request, watch)
     return ready or _similarities_of_models(request, range(len(request.folders)), watch)
 
 
 def _models_of_criteria() -> tuple[tuple[Measure[np.float32], Callable[[str], bool], str], ...]:
-    """Criteria with a kind of model of their own: their measure, whether a folder holds such a model, its name."""
+    """Return, for criteria with their own kind of model, the measure, a test for folders, and the name of the kind."""
     from moses_compat.measures.model_sources import is_classifier, is_syntax
 
     return (PARALLEL, is_classifier, "a classifier of sentence pairs"), (SYNTAX, is_syntax, "a syntactic encoder")
 
 
 def _similarities_without_model(request: PruneRequest, watch: Watch) -> SimilaritySource | None:
-    """Similarities that exist already, or those of a sentence encoder; None where models compute them."""
+    """Return existing similarities, or those of a sentence encoder; None if models have to compute them."""
     if request.columns:
         return ColumnSimilarities(*request.columns, request.scale)
     if request.scores and os.path.exists(request.scores):
@@ -207,15 +207,17 @@ def _similarities_without_model(request: PruneRequest, watch: Watch) -> Similari
 
 
 def _similarities_of_models(request: PruneRequest, places: Sequence[int], watch: Watch) -> SimilaritySource:
-    """Similarities of some of the request's folders: of one model, or of two translators.
+    """Return the similarities of some of the request's folders: of one model, or of two translators.
 
     Raises:
-        ModelError: there is none.
+        ModelError: there is no model.
     """
     from moses_compat.measures.model_sources import both_directions, model_source
 
     if not places:
-        raise ModelError(f"{request.model_folder}: the method asks for meaning, too; name a model that says it with -m")
+        raise ModelError(
+            f"{request.model_folder}: the method also needs semantic similarities; name a model for them with -m"
+        )
     folders = [request.folders[place] for place in places]
     checks = [FitCheck(folder, watch, request.scan.force) for folder in folders]
     models = [
@@ -226,7 +228,7 @@ def _similarities_of_models(request: PruneRequest, places: Sequence[int], watch:
 
 
 def fit_of_source(similarities: SimilaritySource | None) -> dict[str, Any]:
-    """Return, after the last pass, how well a model or an encoder fits the table; empty if that was not measured."""
+    """Return, after the last pass, how well a model or an encoder matches the table; empty if that was not measured."""
     check = getattr(similarities, "check", None)
     # The fit of an encoder was measured before.
     fit: Any = check.fit if isinstance(check, FitCheck) else getattr(similarities, "fit", None)
@@ -247,9 +249,9 @@ def score_writer(path: str, similarities: SimilaritySource) -> ScoreWriter:
 
 
 @contextlib.contextmanager
-def scratch_scores(beside: str) -> Iterator[str]:
-    """A path for similarities that are needed only until the block ends, next to the file `beside` if it is a file."""
-    with scratch_folder(scratch_place(beside), ".phrasetool-") as scratch:
+def scratch_scores(output: str) -> Iterator[str]:
+    """Yield the path of a temporary file for similarities, in the folder of the output if that is a file."""
+    with scratch_folder(scratch_place(output), ".phrasetool-") as scratch:
         yield os.path.join(scratch, "scores.parquet")
 
 
@@ -266,8 +268,8 @@ def sizes_by_threshold(
         request: its method ranks by similarity alone.
         similarities: of the entries.
         save_to: file that receives the similarities, if any.
-        watch: follows the work.
-        thresholds: where exact counts are needed.
+        watch: progress listener.
+        thresholds: thresholds for which exact counts are needed.
 
     Raises:
         DataError: as `prune_table`.
@@ -304,21 +306,21 @@ def sizes_by_threshold(
 
 
 def measured_table(request: PruneRequest, watch: Watch) -> tuple[MeasuredTable, list[SimilaritySource]]:
-    """Take all measures that the method of a request needs.
+    """Compute all measures that the method of a request needs.
 
     Args:
         request: the pruning run.
-        watch: follows the work.
+        watch: progress listener.
 
     Returns:
         The measured table, and the sources of its similarities.
 
     Raises:
-        DataError: a file is damaged, or does not fit the others.
+        DataError: a file is damaged, or does not match the others.
         ModelError: see `similarity_sources`.
         PhraseToolError: there is too little room for temporary files.
     """
-    # Here: a table that streams needs none of it, and its start is most of a short run.
+    # Imported here: a table that streams does not need it, and imports dominate the time of a short run.
     from moses_compat.measures.measure import MeasureRequest, measure_file
 
     _check_room(request, watch)
@@ -337,10 +339,10 @@ def measured_table(request: PruneRequest, watch: Watch) -> tuple[MeasuredTable, 
 
 
 def _check_room(request: PruneRequest, watch: Watch) -> None:
-    """Report the room that temporary files will take, if it is much; and refuse a disk without this room.
+    """Report the size of temporary files if it is large, and refuse a disk with too little space.
 
     Raises:
-        PhraseToolError: there is too little room, and the request does not force.
+        PhraseToolError: there is too little space, and `force` is not set.
     """
     if is_stream(request.read_path):
         return
@@ -360,7 +362,7 @@ def _check_room(request: PruneRequest, watch: Watch) -> None:
         entry += MeasuredTable.bytes_an_entry({MODEL_SCORES}) - MeasuredTable.bytes_an_entry(())
         composing = Compositions.bytes_on_disk(size.entries, size.words)
     needed = size.entries * entry + composing
-    # A run that can be resumed keeps the same once more for each block.
+    # A run that can be resumed stores the same numbers again for each block.
     needed = int(needed * _MARGIN) * (2 if request.scan.finished else 1)
     folder = request.work_folder or tempfile.gettempdir()
     if needed >= _MUCH:

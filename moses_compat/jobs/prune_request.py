@@ -39,14 +39,14 @@ from phrasetool.pruning.protection import KeepBest, KeepBestWithinBudget, freque
 from phrasetool.pruning.thresholds import Threshold
 from phrasetool.watch import SILENT, Watch
 
-# The best methods by measurement, where the weights of a model are known.
+# The best method by measurement, if the weights of a model are known.
 BEST = "composition+semantic"
 BEST_WITH_USES = "composition+semantic+usage"
 SEMANTIC = "semantic"
 DEFAULT_MODEL = "phrasetool-model"
-# Fields that finished work does not depend on; the scan has settings of its own.
+# Fields that do not affect stored results; the scan has its own settings.
 _NOT_SETTINGS = ("table", "output", "reordering_table", "scores", "sorted_table", "resume", "work", "scan")
-# Of these files, finished work depends only on whether they are written.
+# Files for which stored results depend only on whether they are written.
 _WRITTEN = ("reordering_out", "rejected", "reasons", "stats")
 _TO_BE_WRITTEN = "not there yet"
 # Names of fields in messages, where they differ from the names of the library's arguments.
@@ -78,7 +78,7 @@ class PruneRequest:
     """A pruning run.
 
     Attributes:
-        table: the phrase table, text or gzip; `-` for standard input.
+        table: the phrase table, compressed or not; `-` for standard input.
         threshold, target_size, max_bleu_loss, sweep: exactly one of them, unless the criteria of `method` have
             thresholds: remove entries that score less; keep this share of the entries; lose no more BLEU than this on
             the development set; or count the sizes at these thresholds and write nothing.
@@ -90,7 +90,7 @@ class PruneRequest:
         protect_frequent: count above which mutual translations are protected (see `KeepBest`), or `none`; None for the
             default: 100 where similarity alone decides, by a threshold, else `none`.
         model_folder: folder of the model that similarities come from.
-        more_models: folders of a translator of the other direction, if the model is a translator; and of models that
+        more_models: folders of a translator of the other direction, if the model is a translator, and of models that
             other criteria of the method need.
         reading: how translators score pairs, see `phrasetool.translator.decoding`.
         encoder: a sentence encoder that similarities come from, in place of a model.
@@ -100,7 +100,7 @@ class PruneRequest:
         corpora: the two sides of the bitext that the table was made from.
         forced_pairs: pairs of leave-one-out forced decoding.
         output: file of the pruned table; `-` for standard output.
-        reordering_table, reordering_out: a reordering table to prune alike, and the file for the result.
+        reordering_table, reordering_out: a reordering table to prune in step, and its output file.
         rejected, reasons, stats: files for removed lines, for the reasons, and for counts.
         dev: the two sides of the development set.
         search: options of the decoder, see `SearchOptions`.
@@ -111,11 +111,11 @@ class PruneRequest:
         sort: whether to sort the table first, into a copy next to `output`.
         sorted_table: that copy, once it exists.
         resume: whether to keep finished work next to the output, and to continue an interrupted run.
-        work: folder for what is measured; None for the place of `output`.
-        device: where phrases are encoded, see `BilingualModel.scorer`.
+        work: folder for temporary files; None for the folder of `output`.
+        device: the device that encodes phrases, see `BilingualModel.scorer`.
 
     Raises:
-        UnusableRequest: options do not go together, or one that the method needs is missing.
+        UnusableRequest: options conflict, or one that the method needs is missing.
     """
 
     table: str
@@ -167,7 +167,7 @@ class PruneRequest:
         self._check_files(method)
 
     def _check_sources(self, method: Method) -> None:
-        """Check that everything that the method needs is there, once."""
+        """Check that each input that the method needs is given exactly once."""
         criteria_with_models = sorted({"parallel", "syntax"} & set(method.names))
         models = len(self.folders)
         if models > 2 + len(criteria_with_models):
@@ -193,7 +193,7 @@ class PruneRequest:
             raise UnusableRequest("{encoder} and {columns} are two sources of similarities; give one")
 
     def _check_cut(self, method: Method) -> None:
-        """Check that one option decides how much is removed, with a value that the method can reach."""
+        """Check that exactly one option determines how much is removed, with a valid value for the method."""
         cuts = {
             "{threshold}": self.threshold,
             "{target_size}": self.target_size,
@@ -243,7 +243,7 @@ class PruneRequest:
             raise UnusableRequest("{max_bleu_loss} reads its files more than once, so none can be standard input")
 
     def _check_files(self, method: Method) -> None:
-        """Check that files can be read as often as needed, and are all used."""
+        """Check that files can be read as often as needed, and that all of them are used."""
         if self.table == STANDARD and self.target_size is not None:
             raise UnusableRequest("{target_size} reads the table twice, so it cannot come from standard input")
         if self.sweep is not None and (any(self.outputs) or self.reordering_table or self.output != STANDARD):
@@ -266,12 +266,10 @@ class PruneRequest:
                 f"{{method}} {method.name} reads the table twice, so it cannot come from standard input"
             )
         if self.scores and not os.path.exists(self.scores):
-            raise UnusableRequest(
-                f"{self.scores}: no such file; {{method}} {method.name} uses similarities that are there"
-            )
+            raise UnusableRequest(f"{self.scores}: no such file; {{method}} {method.name} needs existing similarities")
 
     def scan_for(self, watch: Watch = SILENT) -> TableScan:
-        """Return how the table is read, with warnings that go to `watch`."""
+        """Return how the table is read, with warnings sent to `watch`."""
         return replace(self.scan, warn=watch.warn)
 
     @property
@@ -281,16 +279,16 @@ class PruneRequest:
 
     @property
     def work_folder(self) -> str | None:
-        """The folder of what is measured: where there has to be room for the output; None for the system's."""
+        """The folder for temporary files, by default that of the output; None for the system's."""
         return self.work or scratch_place(self.output)
 
     @property
     def read_name(self) -> str | None:
-        """What messages call it; None for its path."""
+        """The name of this file in messages; None for its path."""
         return sorted_name(self.table) if self.sorted_table else None
 
     def open_table(self) -> Input:
-        """The table, at its beginning.
+        """Open the table.
 
         Raises:
             DataError: it cannot be opened.
@@ -299,10 +297,10 @@ class PruneRequest:
 
     @property
     def parsed_method(self) -> Method:
-        """The method, by its name or the best that is possible: similarity alone without a model's weights.
+        """The requested method, or the best that the inputs allow: similarity alone without a model's weights.
 
         Raises:
-            ValueError: there is no such method.
+            ValueError: the method is unknown.
         """
         best = SEMANTIC
         if self.ini is not None:
@@ -310,20 +308,20 @@ class PruneRequest:
         return parse_method(self.method or best, self.combine, self.seed)
 
     def keeping(self, watch: Watch) -> contextlib.AbstractContextManager[FinishedWork | None]:
-        """Keep finished work until the whole run is complete, if the request resumes.
+        """Store finished results until the whole run is complete, if `resume` is set.
 
         Raises:
-            PhraseToolError: it cannot be kept, or the work that exists is of another run.
+            PhraseToolError: results cannot be stored, or those that exist belong to another run.
         """
         if not self.resume:
             return contextlib.nullcontext()
         written = {name.replace("_", " "): str(getattr(self, name) is not None) for name in _WRITTEN}
         settings = settings_of(self, (*_NOT_SETTINGS, *_WRITTEN)) | self.scan.settings | written
         if self.scores:
-            # A run that was stopped at its very end may have written the file that it did not find.
-            begun = settings_before(self.output).get("scores") == _TO_BE_WRITTEN
-            there = os.path.exists(self.scores) and not begun
-            settings["scores"] = described(self.scores) if there else _TO_BE_WRITTEN
+            # A run that was interrupted at its very end may have written the file of scores itself.
+            unfinished = settings_before(self.output).get("scores") == _TO_BE_WRITTEN
+            exists = os.path.exists(self.scores) and not unfinished
+            settings["scores"] = described(self.scores) if exists else _TO_BE_WRITTEN
         return FinishedWork(self.output, self.read_path, settings, watch.say)
 
     @property
@@ -376,7 +374,7 @@ class PruneRequest:
 
     @property
     def count_use(self) -> CountUse | None:
-        """The reason why each entry needs a joint count: the method, or requested protection; None if none does."""
+        """The feature that needs a joint count of each entry: the method, or requested protection; None for none."""
         method = self.parsed_method
         if COUNTS in method.needs:
             return CountUse(f"the method {method.name}", remedy="prune without counts")
@@ -392,11 +390,11 @@ class PruneRequest:
 
     @property
     def best(self) -> KeepBest:
-        """The entries that are always kept: by the requested values, else by the rule of BRAE."""
+        """The protection rule, by the requested values, else by the rule of BRAE."""
         return KeepBest(10 if self.keep_top is None else self.keep_top, self.protect or "all", self.frequent)
 
     def rule_for_size(self, measures: TableMeasures) -> Callable[[int], KeepBest]:
-        """Return the entries that are always kept in a table of so many entries: as requested, or as there is room."""
+        """Return a function from a number of entries to the protection rule: as requested, or as much as fits."""
         protect = self.protect or "words"
         if self.keep_top is not None:
             requested = KeepBest(self.keep_top, protect, self.frequent)
@@ -405,5 +403,5 @@ class PruneRequest:
 
     @property
     def outputs(self) -> list[str | None]:
-        """Files that are written besides the table."""
+        """Output files in addition to the table."""
         return [self.reordering_out, self.rejected, self.reasons, self.stats]

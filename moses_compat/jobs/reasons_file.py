@@ -1,10 +1,12 @@
-"""Why entries went, in Parquet: `pandas.read_parquet(FILE)`.  One row for each entry that failed, in table order.
+"""Reasons for the removal of entries, in Parquet (`pandas.read_parquet(FILE)`).
+
+The file has one row for each entry that failed, in table order.
 
 line             int64, of the table, from 1
 source, target   text; bytes that are not UTF-8 as U+FFFD
-a criterion      float32 each: what the entry is worth to it; infinite where it has no opinion
-failed           the criteria that alone would have removed the entry, with + between them; or `together`
-kept             it stayed all the same: as one of the best of its source
+a criterion      float32 each: the score of the entry; infinite if the criterion has none
+failed           the criteria that alone would have removed the entry, joined with +; or `together`
+kept             whether it was kept anyway, as one of the best of its source
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 
 RecordBatch = Any
 SCHEMA_VERSION = "1"
-# Rows of a row group, whatever the size of blocks.
+# Rows of a row group, independent of the size of blocks.
 _GROUP = 1 << 17
 
 
 @exact_kernel
 def _strip(text: ByteArray, starts: Int64Array, ends: Int64Array) -> None:
-    """Leave the blanks out that are around fields."""
+    """Move starts and ends to strip the blanks around fields."""
     for i in range(len(starts)):
         first, last = starts[i], ends[i]
         while first < last and is_blank(text[first]):
@@ -68,7 +70,7 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
 
 
 class ReasonsWriter:
-    """A sink: writes rows in order, in row groups of one size, whatever the size of blocks.
+    """A sink that writes rows in order, in row groups of one size, independent of the size of blocks.
 
     Args:
         output: the file.
@@ -84,12 +86,13 @@ class ReasonsWriter:
         self._rows = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it prepares, and does not write.
+        # Another process only prepares blocks.
         return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_pending")}
 
     def prepare(self, decided: DecidedBlock) -> bytes | None:
-        """The rows of the entries of a block that failed, unless they are faulty, as a stream of Arrow; None if it is
-        not known why.
+        """Return the rows of the failed entries of a block, without faulty lines, as a stream of Arrow.
+
+        None if the reasons are not known.
         """
         block, reasons = decided.block, decided.reasons
         if reasons is None:
@@ -113,7 +116,7 @@ class ReasonsWriter:
         return bytes(stream.getvalue())
 
     def write(self, prepared: bytes | None) -> None:
-        """Append what `prepare` made; blocks must come in order."""
+        """Append the result of `prepare`; blocks must come in order."""
         if prepared is None:
             return
         batch = pa.ipc.open_stream(prepared).read_next_batch()
@@ -123,7 +126,7 @@ class ReasonsWriter:
             self._flush(_GROUP)
 
     def _flush(self, rows: int) -> None:
-        # One array a column: the pieces of a row group would show in the file.
+        # One array per column, because the chunks of a row group would affect the file.
         table = pa.Table.from_batches(self._pending).combine_chunks()
         self._writer.write_table(table.slice(0, rows), row_group_size=_GROUP)
         rest = table.slice(rows)

@@ -1,7 +1,7 @@
 """Keep a reordering table in step with a phrase table: drop the lines of pairs that the phrase table no longer has.
 
-Moses does not mind a line of a reordering table too many, but a pair that has none is scored 0, the logarithm of 1, in
-every orientation: it is rewarded.  So no line of a pair that stays may be lost, in whatever order the two tables are.
+Moses ignores superfluous lines of a reordering table, but a pair without a line is scored 0, the logarithm of 1, in
+every orientation, which is a reward.  So no line of a kept pair may be lost, whatever the order of the two tables.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from phrasetool.pruning.composition import HashArray
 
 @dataclass
 class OrphanCounts:
-    """What happened to a reordering table.
+    """Counts of a reordering table.
 
     Attributes:
-        lines: lines read, faulty ones included.
+        lines: lines read, including faulty ones.
         kept: lines written.
-        orphans: lines left out because the phrase table lacks their pair.
-        faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
-        newline_added: whether the last line lacked its line feed (Moses would not load it) and was given one.
-        pairs: different pairs of the phrase table.
-        pairs_without_line: those that have no line among the ones written.
+        orphans: lines that were removed because the phrase table lacks their pair.
+        faulty_kept, faulty_skipped: faulty lines that were kept or skipped.
+        newline_added: whether a missing last line feed was added (Moses would not load the line without it).
+        pairs: distinct pairs of the phrase table.
+        pairs_without_line: distinct pairs without a line in the output.
     """
 
     lines: int = 0
@@ -46,7 +46,7 @@ class OrphanCounts:
     pairs_without_line: int = 0
 
     def __iadd__(self, other: OrphanCounts) -> OrphanCounts:
-        """Add the counts of a block; those of the pairs are known at the end only."""
+        """Add the counts of a block; those of pairs are only known at the end."""
         self.lines += other.lines
         self.kept += other.kept
         self.orphans += other.orphans
@@ -56,15 +56,15 @@ class OrphanCounts:
         return self
 
     def as_dict(self) -> dict[str, int]:
-        """For the JSON report of a run."""
+        """Return the counts as JSON values."""
         return {name: int(value) for name, value in self.__dict__.items()}
 
 
 def table_pairs(source: Input, scan: TableScan) -> PairSet:
-    """The pairs of a phrase table, sorted or not; nothing after the target is looked at.
+    """Return the pairs of a phrase table, sorted or not; fields after the target are ignored.
 
     Args:
-        scan: how the table is read; unless it says `fail`, a line with fewer than three fields is passed over.
+        scan: how the table is read; unless `on_error` is `fail`, a line with fewer than three fields is skipped.
 
     Raises:
         DataError: the table is damaged, or has a line without a pair and `scan.on_error` is `fail`.
@@ -95,8 +95,8 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
     scripts/training/remove-orphan-phrase-pairs-from-reordering-table.perl, which needs both tables in one order.
 
     Args:
-        source: `source ||| target ||| probabilities`, every line with as many as the first.
-        pairs: of the phrase table; nothing may have been looked up in it before.
+        source: lines `source ||| target ||| probabilities`, all with the same number of probabilities.
+        pairs: of the phrase table, without any previous look-up.
         scan: how the reordering table is read; faulty lines that are kept need no pair.
 
     Raises:
@@ -137,7 +137,7 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
 
 
 def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, Mask, HashArray]:
-    """Where the lines of a block begin, which are faulty, which may pass all the same, the hashes of their pairs."""
+    """Return the offsets of the lines of a block, masks of faulty and of acceptable lines, and the hashes of pairs."""
     read = read_pair_hashes(raw.text, raw.lines, raw.scores)
     if read:
         return read[0], np.zeros(raw.lines, np.bool_), np.ones(raw.lines, np.bool_), read[1]

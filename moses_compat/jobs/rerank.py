@@ -2,7 +2,7 @@
 
 `AppendedColumns` holds log probabilities of translation models, a column per direction, and of language models.
 `tune_weights` tunes the weights of all features on a development set, `RerankWeights` stores them for other lists, and
-`chosen_text` takes the best line of each sentence.
+`chosen_text` returns the best hypothesis of each sentence.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from phrasetool.vocabulary import UNKNOWN, Vocabulary
 from phrasetool.watch import SILENT, Watch, raise_or_warn
 
 LENGTHS = ("words", "none")
-# Beginnings of the names of appended features.
+# Prefixes of the names of appended features.
 NEURAL, LANGUAGE_MODEL = "Neural", "ExtraLM"
 # Significant digits with which features are written: those of Moses, and all that kenlm's single precision has.
 _DIGITS, _LANGUAGE_MODEL_DIGITS = 6, 9
-# Tokens that a vocabulary must know of a text in its language.  Vocabularies of Multi30k German-English: 0.94 to 0.98
-# of its own texts, 0.67 and 0.86 of English texts of two other domains, 0.01 to 0.47 of texts in other languages.
+# Share of tokens that a vocabulary must cover in a text of its language.  Vocabularies of Multi30k German-English: 0.94
+# to 0.98 of its own texts, 0.67 and 0.86 of English texts of two other domains, 0.01 to 0.47 of other languages.
 LEAST_KNOWN = 0.6
-# How often a sentence must be likelier beside its own list than beside another.  A model of 37.9 BLEU, lists of two
-# texts of Multi30k: 1.00; of another text, or with lines moved by one or shuffled, 0.47 to 0.55.
+# Smallest share of sentences that are likelier with their own list than with another.  A model of 37.9 BLEU, lists of
+# two texts of Multi30k: 1.00; of another text, or with lines shifted by one or shuffled, 0.47 to 0.55.
 LEAST_SHARE = 0.75
 _SAMPLE = 200
-# So few say nothing.
+# Fewer sentences are not enough for this check.
 _FEWEST = 10
 
 SCHEMA_VERSION = 1
@@ -56,7 +56,7 @@ class SourceText:
 
     Attributes:
         name: of the file, for messages.
-        sentences: in ids of the symbols.
+        sentences: as ids of the symbols.
         symbols: the words, as written.
     """
 
@@ -66,43 +66,43 @@ class SourceText:
 
     @classmethod
     def read(cls, path: str) -> SourceText:
-        """Read a text, a sentence a line.
+        """Read a text with one sentence per line.
 
         Raises:
             DataError: it cannot be read, or has no lines.
         """
-        found = cls.of_text(display_name(path), read_sentences(path))
-        if not len(found.sentences):
-            raise DataError(found.name, "the file has no lines")
-        return found
+        source_text = cls.of_text(display_name(path), read_sentences(path))
+        if not len(source_text.sentences):
+            raise DataError(source_text.name, "the file has no lines")
+        return source_text
 
     @classmethod
     def of_text(cls, name: str, text: bytes) -> SourceText:
-        """The lines of a text."""
+        """Split a text into sentences and words."""
         symbols = Symbols()
         return cls(name, symbols.read_lines(text), symbols)
 
-    def check(self, found: NBestList) -> None:
+    def check(self, n_best: NBestList) -> None:
         """Refuse a list of more sentences than the text has.
 
         Raises:
-            DataError: with the first line that is one too many.
+            DataError: the list has more sentences; the message names the first superfluous line.
         """
-        beyond = np.flatnonzero(found.sentences >= len(self.sentences))
+        beyond = np.flatnonzero(n_best.sentences >= len(self.sentences))
         if len(beyond):
             line = int(beyond[0])
-            message = f"sentence {found.sentences[line]}, but {self.name} has {len(self.sentences):,} lines, from 0"
-            raise DataError(found.name, message, line + 1)
+            message = f"sentence {n_best.sentences[line]}, but {self.name} has {len(self.sentences):,} lines, from 0"
+            raise DataError(n_best.name, message, line + 1)
 
 
 @dataclass(frozen=True)
 class DirectedModel:
-    """A translator and how it stands to a list.
+    """A translator and its direction with respect to a list.
 
     Attributes:
         model: the translator.
-        folder: where it is.
-        backward: whether it reads hypotheses and writes sources.
+        folder: its folder.
+        backward: whether it translates hypotheses into sources.
     """
 
     model: TranslatorModel
@@ -112,7 +112,7 @@ class DirectedModel:
     def scores(
         self, text: Phrases, hypotheses: Phrases, sentences: Int64Array, threads: int, watch: Watch = SILENT
     ) -> DoubleArray:
-        """log p of each hypothesis of a sentence, or of the sentence; see `list_scores`."""
+        """Return log p of each hypothesis given its sentence, or the reverse for `backward`; see `list_scores`."""
         from phrasetool.translator.decoding import list_scores
 
         with watch.items(f"scoring with {self.folder}", len(np.unique(sentences)), "sentence") as tick:
@@ -121,12 +121,12 @@ class DirectedModel:
                 backward=self.backward, threads=threads, tick=tick,
             )  # fmt: skip
 
-    def read(self, text: SourceText, found: NBestList) -> tuple[Phrases, Phrases]:
-        """Both sides in ids of the model."""
+    def read(self, text: SourceText, n_best: NBestList) -> tuple[Phrases, Phrases]:
+        """Return both sides as ids of the model."""
         source, target = self.model.source_vocabulary, self.model.target_vocabulary
         if self.backward:
             source, target = target, source
-        return _in_ids(text.sentences, text.symbols, source), _in_ids(found.words, found.symbols, target)
+        return _in_ids(text.sentences, text.symbols, source), _in_ids(n_best.words, n_best.symbols, target)
 
 
 def _in_ids(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> Phrases:
@@ -135,27 +135,27 @@ def _in_ids(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> Phras
 
 
 def load_directed(
-    folder: str, text: SourceText, found: NBestList, force: bool = False, watch: Watch = SILENT
+    folder: str, text: SourceText, n_best: NBestList, force: bool = False, watch: Watch = SILENT
 ) -> DirectedModel:
-    """Load a translator, and tell its direction by its vocabularies.
+    """Load a translator, and determine its direction by its vocabularies.
 
     Args:
         folder: of the model.
-        text, found: what it is to judge.
-        force: go on although it knows few of the words, with a warning to `watch`.
+        text, n_best: the text and the list that it will score.
+        force: only warn if it knows few of the words.
 
     Raises:
         DataError: the text, or the hypotheses of the list, have no word.
-        ModelError: it cannot be loaded, or its languages are not those of the list and its text; says if these are
-            swapped.
+        ModelError: it cannot be loaded, or its languages are not those of the text and the list; the message reports if
+            these are swapped.
     """
     model = TranslatorModel.load(folder)
     if not len(text.sentences.words):
         raise DataError(text.name, "has no words; expected the text that the list translates")
-    first = found.words.select(first_lines_with_words(found))
+    first = n_best.words.select(first_lines_with_words(n_best))
     known = {
         (side, language): _known(phrases, symbols, vocabulary)
-        for side, phrases, symbols in (("text", text.sentences, text.symbols), ("list", first, found.symbols))
+        for side, phrases, symbols in (("text", text.sentences, text.symbols), ("list", first, n_best.symbols))
         for language, vocabulary in (("source", model.source_vocabulary), ("target", model.target_vocabulary))
     }
     ways = {False: ("source", "target"), True: ("target", "source")}
@@ -165,56 +165,55 @@ def load_directed(
         return DirectedModel(model, folder, backward)
     shares = (
         f"its source words are {known['text', 'source']:.0%} of the tokens of {text.name} and "
-        f"{known['list', 'source']:.0%} of those of {found.name}, its target words {known['text', 'target']:.0%} and "
+        f"{known['list', 'source']:.0%} of those of {n_best.name}, its target words {known['text', 'target']:.0%} and "
         f"{known['list', 'target']:.0%}"
     )
     for language in ("source", "target"):
         if min(known["text", language], known["list", language]) >= LEAST_KNOWN:
-            raise ModelError(f"{folder}: both {text.name} and {found.name} are in its {language} language ({shares})")
-    message = f"{folder}: does not translate between {text.name} and {found.name}: {shares}"
+            raise ModelError(f"{folder}: both {text.name} and {n_best.name} are in its {language} language ({shares})")
+    message = f"{folder}: does not translate between {text.name} and {n_best.name}: {shares}"
     raise_or_warn(ModelError(message, remedy="go on"), force, watch.warn)
     return DirectedModel(model, folder, backward)
 
 
-def first_lines_with_words(found: NBestList) -> Int64Array:
-    """The first hypothesis with a word of each sentence that has one; int64, ascending.
+def first_lines_with_words(n_best: NBestList) -> Int64Array:
+    """Return the first hypothesis with words of each sentence that has one; int64, ascending.
 
     Raises:
-        DataError: no hypothesis of the list has a word.
+        DataError: no hypothesis of the list has words.
     """
-    lines = np.flatnonzero(found.words.lengths > 0)
+    lines = np.flatnonzero(n_best.words.lengths > 0)
     if not len(lines):
-        raise DataError(found.name, f"none of its {len(found):,} hypotheses has a word")
-    chosen: Int64Array = lines[first_lines(found.sentences[lines])]
+        raise DataError(n_best.name, f"none of its {len(n_best):,} hypotheses has a word")
+    chosen: Int64Array = lines[first_lines(n_best.sentences[lines])]
     return chosen
 
 
 def _known(phrases: Phrases, symbols: Symbols, vocabulary: Vocabulary) -> float:
-    """The share of tokens that a vocabulary has; 0 without tokens."""
+    """Return the share of tokens that are in a vocabulary; 0 without tokens."""
     ids = _in_ids(phrases, symbols, vocabulary).words
     return float((ids != UNKNOWN).mean()) if len(ids) else 0.0
 
 
-def own_share(judge: DirectedModel, text: SourceText, found: NBestList, threads: int) -> float | None:
-    """How often a sentence is likelier beside its own first hypothesis than beside that of another sentence.
+def own_share(judge: DirectedModel, text: SourceText, n_best: NBestList, threads: int) -> float | None:
+    """Return the share of sentences that are likelier with their own first hypothesis than with that of another.
 
-    A hypothesis without a word does not count.
-
-    It is the area under the curve of pairs that differ in nothing else: a half if the list translates another text.
+    This is the pairwise AUC of matching against other pairs: a half if the list translates another text.  Hypotheses
+    without words are ignored.
 
     Returns:
-        The share, ties for a half; None if the list has too few sentences to tell.
+        The share, where ties count as a half; None if the list has too few sentences.
     """
-    first = first_lines_with_words(found)
+    first = first_lines_with_words(n_best)
     first = first[np.linspace(0, len(first) - 1, min(len(first), _SAMPLE)).astype(np.int64)]
     if len(first) < _FEWEST:
         return None
-    sources, hypotheses = judge.read(text, found)
-    own, other = sources.select(found.sentences[first]), hypotheses.select(first)
+    sources, hypotheses = judge.read(text, n_best)
+    own, other = sources.select(n_best.sentences[first]), hypotheses.select(first)
     moved = np.roll(np.arange(len(first)), len(first) // 2)
     numbers = np.arange(len(first))
     right = judge.scores(own, other, numbers, threads)
-    # What is predicted stays, and what is read moves.
+    # The predicted side stays the same, and the side that is read is exchanged.
     wrong = judge.scores(own, other.select(moved), numbers, threads) if judge.backward else judge.scores(
         own.select(moved), other, numbers, threads
     )  # fmt: skip
@@ -222,7 +221,7 @@ def own_share(judge: DirectedModel, text: SourceText, found: NBestList, threads:
 
 
 def check_fit(
-    judges: Sequence[DirectedModel], text: SourceText, found: NBestList, threads: int, force: bool, watch: Watch
+    judges: Sequence[DirectedModel], text: SourceText, n_best: NBestList, threads: int, force: bool, watch: Watch
 ) -> None:
     """Refuse a list that does not translate the text.
 
@@ -230,10 +229,10 @@ def check_fit(
         PhraseToolError: the share of `own_share` is too near a half.
     """
     for judge in judges:
-        share = own_share(judge, text, found, threads)
+        share = own_share(judge, text, n_best, threads)
         if share is not None and share < LEAST_SHARE:
             message = (
-                f"{found.name}: its hypotheses fit their sentences in {text.name} hardly better than others "
+                f"{n_best.name}: its hypotheses fit their sentences in {text.name} hardly better than others "
                 f"(AUC {share:.2f} by {judge.folder}, 0.5 is chance): is it the list of another text, are lines "
                 "moved, or is the model untrained?"
             )
@@ -242,14 +241,14 @@ def check_fit(
 
 @dataclass(frozen=True)
 class AppendedColumns:
-    """Features that models give.
+    """Features computed by models.
 
     Attributes:
         models: translators.
-        length: `words` divides a log probability by the words that it is of, and their end; `none` leaves it.
-        each: a column a model, instead of one a direction, the mean of its models.
-        language_models: each gives a column: the log probability of the hypothesis, whatever `length` is, as Moses'
-            own models do.
+        length: `words` divides a log probability by the number of words, including </s>; `none` does not.
+        each: whether each model has its own column, instead of one column per direction with the mean of its models.
+        language_models: each adds a column with the log probability of the hypothesis, regardless of `length`, as
+            Moses' own models do.
     """
 
     models: Sequence[DirectedModel]
@@ -259,13 +258,13 @@ class AppendedColumns:
 
     @property
     def groups(self) -> dict[str, list[DirectedModel]]:
-        """The name of each column, and whose mean it is."""
-        found: dict[str, list[DirectedModel]] = {}
+        """The models of each column, by its name."""
+        columns: dict[str, list[DirectedModel]] = {}
         for backward, name in ((False, f"{NEURAL}Forward"), (True, f"{NEURAL}Backward")):
             models = [judge for judge in self.models if judge.backward == backward]
             parts = [[judge] for judge in models] if self.each else [models] if models else []
-            found.update({f"{name}{number}": part for number, part in enumerate(parts)})
-        return found
+            columns.update({f"{name}{number}": part for number, part in enumerate(parts)})
+        return columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -281,9 +280,9 @@ class AppendedColumns:
         return record
 
     def values(
-        self, text: SourceText, found: NBestList, threads: int, watch: Watch = SILENT
+        self, text: SourceText, n_best: NBestList, threads: int, watch: Watch = SILENT
     ) -> tuple[FeatureNames, DoubleArray]:
-        """The features, with the digits with which they are written.
+        """Compute the features, rounded to the digits with which they are written.
 
         Returns:
             Their names, and float64 of shape (N, K).
@@ -293,26 +292,26 @@ class AppendedColumns:
             LengthError: a sentence is too long.
         """
         for name in self.names:
-            if name in dict(found.names):
-                raise DataError(found.name, f"has the feature {name} already; leave out the models to use it")
+            if name in dict(n_best.names):
+                raise DataError(n_best.name, f"has the feature {name} already; leave out the models to use it")
         columns = [
-            np.mean([self._scores(judge, text, found, threads, watch) for judge in part], axis=0)
+            np.mean([self._scores(judge, text, n_best, threads, watch) for judge in part], axis=0)
             for part in self.groups.values()
         ]
-        columns += [_language_scores(model, found, watch).log_probabilities for model in self.language_models]
-        values = np.zeros((len(found), len(columns)))
+        columns += [_language_scores(model, n_best, watch).log_probabilities for model in self.language_models]
+        values = np.zeros((len(n_best), len(columns)))
         for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             values[:, place] = [float(_written(name, value)) for value in column.tolist()]
         return tuple((name, 1) for name in self.names), values
 
     def _scores(
-        self, judge: DirectedModel, text: SourceText, found: NBestList, threads: int, watch: Watch
+        self, judge: DirectedModel, text: SourceText, n_best: NBestList, threads: int, watch: Watch
     ) -> DoubleArray:
-        sources, hypotheses = judge.read(text, found)
-        scores = judge.scores(sources, hypotheses, found.sentences, threads, watch)
+        sources, hypotheses = judge.read(text, n_best)
+        scores = judge.scores(sources, hypotheses, n_best.sentences, threads, watch)
         if self.length == "none":
             return scores
-        predicted = sources.lengths[found.sentences] if judge.backward else hypotheses.lengths
+        predicted = sources.lengths[n_best.sentences] if judge.backward else hypotheses.lengths
         return scores / (predicted + 1)
 
 
@@ -345,7 +344,7 @@ def _written(name: str, value: float) -> str:
 
 
 def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
-    """`Name= values` of one line."""
+    """Format the features of one line as `Name= values`."""
     parts, at = [], 0
     for name, count in names:
         parts.append(f"{name}= " + " ".join(_written(name, value) for value in values[at : at + count].tolist()))
@@ -354,27 +353,27 @@ def named_values(names: FeatureNames, values: npt.NDArray[np.float64]) -> bytes:
 
 
 def load_columns(
-    folders: Sequence[str], text: SourceText, found: NBestList, length: str = "words", each: bool = False,
+    folders: Sequence[str], text: SourceText, n_best: NBestList, length: str = "words", each: bool = False,
     force: bool = False, watch: Watch = SILENT, language_models: Sequence[str] = (),
 ) -> AppendedColumns:  # fmt: skip
-    """The features that translators and language models give of a list; see `AppendedColumns` and `load_directed`.
+    """Load translators and language models for the features of a list; see `AppendedColumns` and `load_directed`.
 
     Args:
         folders: of translators.
-        text, found: what they judge.
+        text, n_best: the text and the list that they will score.
         length, each: see `AppendedColumns`.
-        force: go on with models that hardly know the words, with a warning to `watch`.
+        force: only warn about models that know few of the words.
         language_models: files that kenlm reads.
 
     Raises:
-        DataError: a file is no language model.
+        DataError: a file is not a language model.
         ModelError: see `load_directed`.
         PhraseToolError: see `check_language`.
     """
     loaded = [KenlmModel.load(path) for path in language_models]
     for model in loaded:
-        check_language(model, found, force, watch)
-    judges = [load_directed(folder, text, found, force, watch) for folder in folders]
+        check_language(model, n_best, force, watch)
+    judges = [load_directed(folder, text, n_best, force, watch) for folder in folders]
     return AppendedColumns(judges, length, each, loaded)
 
 
@@ -383,38 +382,38 @@ class FeaturedList:
     """A list with the features that were appended to it.
 
     Attributes:
-        found: as read.
+        n_best: the list as read.
         names: of all features.
         features: of all lines, float64, shape (N, F).
-        appended: how many of the names the list itself lacks.
+        appended: number of features that the list itself lacks.
     """
 
-    found: NBestList
+    n_best: NBestList
     names: FeatureNames
     features: DoubleArray
     appended: int = 0
 
     @classmethod
-    def of(cls, found: NBestList, names: FeatureNames, values: DoubleArray) -> FeaturedList:
-        """A list, and features of it, float64, shape (N, K), which come before the sparse ones of the list."""
-        dense, width = found.dense
-        features = np.concatenate([found.features[:, :width], values, found.features[:, width:]], 1)
-        return cls(found, (*found.names[:dense], *names, *found.names[dense:]), features, len(names))
+    def of(cls, n_best: NBestList, names: FeatureNames, values: DoubleArray) -> FeaturedList:
+        """Add features, float64, shape (N, K), to a list, before its sparse features."""
+        dense, width = n_best.dense
+        features = np.concatenate([n_best.features[:, :width], values, n_best.features[:, width:]], 1)
+        return cls(n_best, (*n_best.names[:dense], *names, *n_best.names[dense:]), features, len(names))
 
     def lines(self, scores: DoubleArray | None = None, order: Int64Array | None = None) -> list[bytes]:
-        """The lines with all features.
+        """Return the lines with all features.
 
         Args:
-            scores: take the place of the totals, shape (N,); None leaves them.
-            order: of the lines; None leaves them where they are.
+            scores: new totals, shape (N,); None keeps the old ones.
+            order: of the lines; None keeps their order.
         """
-        dense, width = self.found.dense
+        dense, width = self.n_best.dense
         names = self.names[dense : dense + self.appended]
         last = width + sum(count for _, count in names)
-        rows = range(len(self.found)) if order is None else order.tolist()
+        rows = range(len(self.n_best)) if order is None else order.tolist()
         return [
             with_features(
-                self.found.lines[i], named_values(names, self.features[i, width:last]) if names else b"",
+                self.n_best.lines[i], named_values(names, self.features[i, width:last]) if names else b"",
                 None if scores is None else format(scores[i] + 0.0, ".6g").encode(),
             )
             for i in rows
@@ -424,32 +423,32 @@ class FeaturedList:
 def featured_list(
     columns: AppendedColumns,
     text: SourceText,
-    found: NBestList,
+    n_best: NBestList,
     threads: int,
     force: bool = False,
     watch: Watch = SILENT,
 ) -> FeaturedList:
-    """A list with the features of models, after it was asked whether it is a list of the text.
+    """Check that a list matches the text, and add the features of models.
 
     Raises:
-        PhraseToolError: it is not, see `check_fit`; or it has the features already.
+        PhraseToolError: it does not match, see `check_fit`; or it has the features already.
     """
-    check_fit(columns.models, text, found, threads, force, watch)
-    missing = len(text.sentences) - len(first_lines(found.sentences))
+    check_fit(columns.models, text, n_best, threads, force, watch)
+    missing = len(text.sentences) - len(first_lines(n_best.sentences))
     if missing:
-        watch.warn(f"{found.name}: no hypotheses of {missing:,} of the {len(text.sentences):,} lines of {text.name}")
-    return FeaturedList.of(found, *columns.values(text, found, threads, watch))
+        watch.warn(f"{n_best.name}: no hypotheses of {missing:,} of the {len(text.sentences):,} lines of {text.name}")
+    return FeaturedList.of(n_best, *columns.values(text, n_best, threads, watch))
 
 
 @dataclass(frozen=True)
 class RerankWeights:
-    """Weights of features, and how the appended ones came about.
+    """Weights of features, and a description of the appended features.
 
     Attributes:
         names: of the features.
         weights: float64, shape (F,).
-        columns: of `AppendedColumns.record`.
-        origin: what they were tuned on, and what came of it.
+        columns: result of `AppendedColumns.record`.
+        origin: description of the tuning and its result.
     """
 
     names: FeatureNames
@@ -458,7 +457,7 @@ class RerankWeights:
     origin: Mapping[str, Any]
 
     def named(self) -> dict[str, list[float]]:
-        """The weights of each feature."""
+        """The weights by feature name."""
         values, at = {}, 0
         for name, count in self.names:
             values[name] = self.weights[at : at + count].tolist()
@@ -466,7 +465,7 @@ class RerankWeights:
         return values
 
     def as_json(self) -> bytes:
-        """The text of their file."""
+        """Return the weights as the text of a JSON file."""
         document = {
             "schema_version": SCHEMA_VERSION, "weights": self.named(), "neural": dict(self.columns), **self.origin,
         }  # fmt: skip
@@ -474,10 +473,10 @@ class RerankWeights:
 
     @classmethod
     def read(cls, path: str) -> RerankWeights:
-        """Read what `as_json` gave.
+        """Read a file with the result of `as_json`.
 
         Raises:
-            DataError: the file cannot be read, or holds something else.
+            DataError: the file cannot be read, or is not such a file.
         """
         with Input(path) as file:
             data = file.read_all()
@@ -499,56 +498,56 @@ class RerankWeights:
 
         Args:
             featured: the list.
-            columns: of the models that its features were made with; None if it brought them.
+            columns: description of the models that computed its features; None if the list already had them.
 
         Raises:
-            DataError: what differs.
+            DataError: they differ.
         """
         if featured.names != self.names:
             message = f"has the features {described(featured.names)}, but the weights are of {described(self.names)}"
-            raise DataError(featured.found.name, message)
+            raise DataError(featured.n_best.name, message)
         if columns is not None and dict(columns) != dict(self.columns):
             message = "the weights were tuned with other models, or with another --length-normalisation or --each"
-            raise DataError(featured.found.name, message)
+            raise DataError(featured.n_best.name, message)
 
 
-def with_sparse_features_of(found: NBestList, names: FeatureNames, known: str, watch: Watch = SILENT) -> NBestList:
-    """A list with the sparse features that weights are known for; others count for nothing, as after tuning with Moses.
+def with_sparse_features_of(n_best: NBestList, names: FeatureNames, known: str, watch: Watch = SILENT) -> NBestList:
+    """Return a list with only the sparse features that have weights; others are ignored, as after tuning with Moses.
 
     Args:
-        found: the list.
+        n_best: the list.
         names: of the features that have weights.
-        known: what has them, for the warning.
-        watch: is warned of features without a weight.
+        known: name of the origin of the weights, for the warning.
+        watch: receives a warning about features without a weight.
     """
-    dense = {name for name, _ in found.names[: found.dense[0]]}
+    dense = {name for name, _ in n_best.names[: n_best.dense[0]]}
     sparse = [name for name, count in names if count == 1 and "_" in name and name not in dense]
-    others = set(found.sparse_names).difference(sparse)
+    others = set(n_best.sparse_names).difference(sparse)
     if others:
-        watch.warn(f"{found.name}: {len(others):,} sparse features are not in {known}; they have no weight")
-    return found.with_sparse(sparse)
+        watch.warn(f"{n_best.name}: {len(others):,} sparse features are not in {known}; they have no weight")
+    return n_best.with_sparse(sparse)
 
 
-def check_same_features(found: NBestList, development: NBestList) -> None:
+def check_same_features(n_best: NBestList, development: NBestList) -> None:
     """Refuse a development list with other features.
 
     Raises:
-        DataError: naming both.
+        DataError: the features differ.
     """
-    if found.names != development.names:
-        message = f"has the features {described(development.names)}, but {found.name} has {described(found.names)}"
+    if n_best.names != development.names:
+        message = f"has the features {described(development.names)}, but {n_best.name} has {described(n_best.names)}"
         raise DataError(development.name, message)
 
 
-def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> list[Phrases]:
-    """References in ids of a list's words; others are -1.
+def read_references(paths: Sequence[str], sentences: int, n_best: NBestList) -> list[Phrases]:
+    """Read references as ids of a list's words; unknown words are -1.
 
     Raises:
-        DataError: one cannot be read, has not so many lines, or has no word.
+        DataError: a reference cannot be read, has another number of lines, or has no words.
     """
     references = []
     for path in paths:
-        references.append(found.symbols.read_lines(read_sentences(path), add=False))
+        references.append(n_best.symbols.read_lines(read_sentences(path), add=False))
         if len(references[-1]) != sentences:
             message = f"has {len(references[-1]):,} lines, but the source has {sentences:,}"
             raise DataError(display_name(path), message)
@@ -558,29 +557,29 @@ def read_references(paths: Sequence[str], sentences: int, found: NBestList) -> l
 
 
 def check_development_references(
-    found: NBestList,
+    n_best: NBestList,
     references: Sequence[Phrases],
     source: str,
     paths: Sequence[str],
     force: bool = False,
     watch: Watch = SILENT,
 ) -> None:
-    """Refuse references of a development list that are no translations of its source, see `check_correspondence`.
+    """Refuse references of a development list that do not translate its source, see `check_correspondence`.
 
     Args:
-        found: the list.
-        references: of all sentences, in ids of the list's symbols.
+        n_best: the list.
+        references: of all sentences, as ids of the list's symbols.
         source, paths: the files of the source and of the references.
         force: warn instead of refusing.
-        watch: is warned.
+        watch: receives warnings.
 
     Raises:
-        PhraseToolError: the lines of a reference have nothing to do with the hypotheses of their sentences.
+        PhraseToolError: the lines of a reference are unrelated to the hypotheses of their sentences.
     """
-    hypotheses = np.searchsorted(found.sentences, np.arange(len(references[0]) + 1))
-    offered = Phrases(found.words.offsets[hypotheses], found.words.words)
+    hypotheses = np.searchsorted(n_best.sentences, np.arange(len(references[0]) + 1))
+    offered = Phrases(n_best.words.offsets[hypotheses], n_best.words.words)
     for path, reference in zip(paths, references, strict=True):
-        check_correspondence(offered, reference, source, path, found.name, watch, force)
+        check_correspondence(offered, reference, source, path, n_best.name, watch, force)
 
 
 def tune_weights(
@@ -593,32 +592,34 @@ def tune_weights(
     """Tune weights on a development list, from the weights it was made with; see `tuned_weights`.
 
     Raises:
-        DataError: its totals are no sums of its features, or there is only one hypothesis a sentence.
+        DataError: its totals are not weighted sums of its features, or no sentence has different hypotheses.
     """
-    found = featured.found
+    n_best = featured.n_best
     made_with = _made_with(featured)
     if not made_with.found:
         message = (
-            f"its totals are no weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
-            "left): is it reranked already, or edited?"
+            f"its totals are not weighted sums of its features ({made_with.unexplained:.0%} of their variance is "
+            "unexplained): is it reranked already, or edited?"
         )
-        raise DataError(found.name, message)
+        raise DataError(n_best.name, message)
     if not made_with.weights.any():
-        raise DataError(found.name, "hypotheses of a sentence do not differ: there is nothing to choose from")
+        raise DataError(n_best.name, "hypotheses of a sentence do not differ: there is nothing to choose from")
     start = made_with.weights
-    weights = tuned_weights(featured.features, found.words, found.sentences, references, start, seed, together=together)
+    weights = tuned_weights(
+        featured.features, n_best.words, n_best.sentences, references, start, seed, together=together
+    )
     before, after = (_bleu(featured, weighted, references) for weighted in (start, weights))
-    # A weight's size says nothing; the sum of the absolute ones is 1, as Moses writes them.
+    # Only ratios of weights matter; their absolute values are normalised to the sum 1, as in Moses.
     weights = weights / np.abs(weights).sum()
     return RerankWeights(featured.names, weights, columns, {"development_bleu": {"before": before, "after": after}})
 
 
 def _made_with(featured: FeaturedList) -> ListWeights:
-    """The weights of a list, 0 for the features that were appended, now or before."""
-    found = featured.found
+    """Return the weights with which a list was made, 0 for appended features."""
+    n_best = featured.n_best
     of = [name for name, count in featured.names for _ in range(count)]
     old = np.array([not name.startswith((NEURAL, LANGUAGE_MODEL)) for name in of])
-    made_with = list_weights(featured.features[:, old], found.totals, found.sentences)
+    made_with = list_weights(featured.features[:, old], n_best.totals, n_best.sentences)
     weights = np.zeros(len(of))
     weights[old] = made_with.weights
     return ListWeights(weights, made_with.unexplained)
@@ -626,40 +627,40 @@ def _made_with(featured: FeaturedList) -> ListWeights:
 
 def _bleu(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> float:
     chosen = chosen_lines(featured, weights)
-    return _of_corpus(_statistics(featured.found, chosen, references))
+    return _of_corpus(_statistics(featured.n_best, chosen, references))
 
 
 def _of_corpus(statistics: Int32Array) -> float:
-    """BLEU as `evaluate` reports it."""
+    """Return corpus BLEU, as `evaluate` reports it."""
     return float(bleu_of_sums(statistics.sum(0, dtype=np.int64)))
 
 
-def _statistics(found: NBestList, lines: Int64Array, references: Sequence[Phrases]) -> Int32Array:
-    """BLEU statistics of a line for each sentence of the text; a sentence without a hypothesis has an empty line."""
+def _statistics(n_best: NBestList, lines: Int64Array, references: Sequence[Phrases]) -> Int32Array:
+    """Return BLEU statistics of one line per sentence of the text, which is empty for a sentence without hypotheses."""
     sentences = len(references[0])
-    rows = np.full(sentences, len(found), np.int64)
-    rows[found.sentences[lines]] = lines
-    written = Phrases.concatenate([found.words, Phrases.from_lists([[]])]).select(rows)
+    rows = np.full(sentences, len(n_best), np.int64)
+    rows[n_best.sentences[lines]] = lines
+    written = Phrases.concatenate([n_best.words, Phrases.from_lists([[]])]).select(rows)
     return bleu_statistics(np.arange(sentences), written, references)
 
 
 def chosen_lines(featured: FeaturedList, weights: Weights) -> Int64Array:
-    """The best line of each sentence that has any; int64, shape (S,)."""
-    sentences = featured.found.sentences
+    """Return the best line of each sentence that has hypotheses; int64, shape (S,)."""
+    sentences = featured.n_best.sentences
     return best_first(featured.features @ weights, sentences)[first_lines(sentences)]
 
 
 @dataclass(frozen=True)
 class RerankReport:
-    """What reranking changed.
+    """Effects of reranking.
 
     Attributes:
-        sentences: with hypotheses.
-        hypotheses: in all.
-        changed: sentences whose translation is another one.
+        sentences: sentences with hypotheses.
+        hypotheses: all hypotheses.
+        changed: sentences whose translation has changed.
         bleu_before, bleu_after: of the whole text, in which a sentence without hypotheses has an empty translation, 0
             to 100; None without references.
-        bleu_oracle: of the whole text, with the hypotheses with the best BLEU+1.
+        bleu_oracle: of the whole text, with the hypotheses of the best BLEU+1.
         p_value: of the difference, by paired bootstrap.
     """
 
@@ -673,36 +674,36 @@ class RerankReport:
 
 
 def report_of(featured: FeaturedList, weights: Weights, references: Sequence[Phrases]) -> RerankReport:
-    """What the weights change, and whether it is better.
+    """Compare the translations before and after reranking.
 
     Args:
         featured: the list.
         weights: of its features.
-        references: of all sentences, in ids of its words; may be none.
+        references: of all sentences, as ids of its words; may be empty.
     """
-    found = featured.found
-    first, chosen = first_lines(found.sentences), chosen_lines(featured, weights)
-    texts = [[found.text(line) for line in lines.tolist()] for lines in (first, chosen)]
+    n_best = featured.n_best
+    first, chosen = first_lines(n_best.sentences), chosen_lines(featured, weights)
+    texts = [[n_best.text(line) for line in lines.tolist()] for lines in (first, chosen)]
     changed = sum(a != b for a, b in zip(*texts, strict=True))
-    counts = len(first), len(found), changed
+    counts = len(first), len(n_best), changed
     if not references:
         return RerankReport(*counts)
-    best = oracle(found.words, found.sentences, references)
-    before, after, top = (_statistics(found, lines, references) for lines in (first, chosen, best))
+    best = oracle(n_best.words, n_best.sentences, references)
+    before, after, top = (_statistics(n_best, lines, references) for lines in (first, chosen, best))
     test = Bootstrap(len(references[0]))
     samples = test(before), test(after)
     return RerankReport(*counts, samples[0].bleu, samples[1].bleu, _of_corpus(top), samples[1].p_value(samples[0]))
 
 
 def chosen_text(featured: FeaturedList, weights: Weights, sentences: int) -> bytes:
-    """The best translation of each of S sentences, a line each; empty where there is no hypothesis."""
+    """Return the best translations of S sentences, one per line; empty for a sentence without hypotheses."""
     lines = [b""] * sentences
     for line in chosen_lines(featured, weights).tolist():
-        lines[int(featured.found.sentences[line])] = featured.found.text(line)
+        lines[int(featured.n_best.sentences[line])] = featured.n_best.text(line)
     return b"".join(line + b"\n" for line in lines)
 
 
 def reordered_lines(featured: FeaturedList, weights: Weights) -> list[bytes]:
-    """All lines, the best of each sentence first; the total is the new score."""
+    """Return all lines with their new scores as totals, the best of each sentence first."""
     scores = featured.features @ weights
-    return featured.lines(scores, best_first(scores, featured.found.sentences))
+    return featured.lines(scores, best_first(scores, featured.n_best.sentences))

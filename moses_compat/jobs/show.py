@@ -100,7 +100,7 @@ def entries_of(
 
     Args:
         index: index of the table.
-        phrase: words between spaces; any text if `contains`.
+        phrase: words separated by spaces; any text if `contains`.
         side: `source` or `target`.
         contains: whether the phrase of the table contains the text.
         threads: number of threads.
@@ -135,7 +135,7 @@ def with_decisions(entries: Sequence[ShownEntry], reasons: str) -> list[ShownEnt
         lines = [entry.line for entry in entries]
         rows = pq.read_table(reasons, columns=columns, filters=[("line", "in", lines)] if lines else None).to_pylist()
     except (OSError, pa.ArrowException, KeyError) as error:
-        message = reason(error) if isinstance(error, OSError) else "is no file of `prune --reasons`"
+        message = reason(error) if isinstance(error, OSError) else "was not written by `prune --reasons`"
         raise DataError(reasons, message) from error
     recorded = {row["line"]: row for row in rows}
     decided = []
@@ -206,13 +206,13 @@ def _json_number(text: str) -> float | str:
 
 
 def _short(text: str) -> str:
-    """A number with four significant digits; other text as it is."""
+    """Return a number with four significant digits; other text is unchanged."""
     value = _number(text)
     return f"{value:.4g}" if math.isfinite(value) else text
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal; wide characters such as Chinese ones take two, combining ones none."""
+    """Return the width in a terminal; wide characters, e.g. Chinese, take two columns, combining characters none."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 

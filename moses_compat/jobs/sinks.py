@@ -1,6 +1,7 @@
-"""The end of the way of a pruned table: lines that stay, lines that go, reasons, similarities, and what is counted.
+"""Outputs of pruning: kept lines, removed lines, reasons, similarities, and counts.
 
-Each sink takes decided blocks: `prepare` does what threads can do at the same time, `write` what must happen in order.
+Each sink receives decided blocks: `prepare` does the work that threads can do in parallel, `write` that which must be
+done in order.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ Kept = tuple[LineMarks, Scores]
 
 @dataclass(frozen=True)
 class DecidedBlock:
-    """N entries of which it is decided whether they stay.
+    """N entries with decisions.
 
     Attributes:
         read: the entries.
         decision: about them.
-        reasons: what each criterion says of them, if that is known.
+        reasons: their scores by each criterion, if known.
     """
 
     read: ReadBlock
@@ -53,116 +54,116 @@ class DecidedBlock:
 
     @cached_property
     def pruned(self) -> Mask:
-        """bool, shape (N,): what goes by the decision."""
+        """bool, shape (N,): entries that the decision removes."""
         return self.decision.fails & ~self.decision.protected
 
     @cached_property
     def keep(self) -> Mask:
-        """bool, shape (N,): what stays, faulty lines as fault handling says."""
+        """bool, shape (N,): lines to keep; faulty lines by fault handling."""
         return self.read.passes & ~self.pruned
 
 
 class Sink(Protocol):
-    """Takes decided blocks."""
+    """Receives decided blocks."""
 
     def prepare(self, decided: DecidedBlock) -> Any:
-        """Do what threads can do at the same time."""
+        """Do the work that threads can do in parallel."""
 
     def write(self, prepared: Any) -> None:
-        """Do the rest, with what `prepare` returned; called for all blocks, in order, by one thread."""
+        """Do the remaining work with the result of `prepare`; called for all blocks, in order, by one thread."""
 
 
 @dataclass(frozen=True)
 class SelectedLines:
-    """Writes the lines that stay, or those that go, byte-identical and in their order."""
+    """Writes the kept or the removed lines, byte-identical and in their order."""
 
     output: Output
     rejected: bool = False
 
     def prepare(self, decided: DecidedBlock) -> bytes:
-        """Select and compress."""
+        """Select and compress the lines."""
         block, wanted = decided.block, decided.pruned if self.rejected else decided.keep
         return self.output.encode(selected_lines(block.text, block.line_offsets, wanted))
 
     def write(self, prepared: bytes) -> None:
-        """Write."""
+        """Write the lines."""
         self.output.write(prepared)
 
 
 class SurvivingPairs:
-    """Collects the hashes of the pairs that stay, an array a block; see `PairSet`."""
+    """Collects the hashes of the kept pairs, one array per block; see `PairSet`."""
 
     def __init__(self) -> None:
         self.hashes: list[HashArray] = []
 
     def prepare(self, decided: DecidedBlock) -> HashArray:
-        """Hash."""
+        """Hash the kept pairs."""
         block, keep = decided.block, decided.keep
         hashes: HashArray = hash_pairs(block.text, block.line_offsets, keep)[keep]
         return hashes
 
     def write(self, prepared: HashArray) -> None:
-        """Collect."""
+        """Collect the hashes."""
         self.hashes.append(prepared)
 
 
 @dataclass(frozen=True)
 class KeptScores:
-    """Keeps the similarities of all entries."""
+    """Writes the similarities of all entries."""
 
     writer: ScoreWriter
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it prepares, and does not write.
+        # Another process only prepares blocks.
         return {}
 
     def prepare(self, decided: DecidedBlock) -> Kept:
-        """Take them out of the block, whose text goes."""
+        """Return the similarities without the text of the block."""
         assert decided.read.scores is not None
         return LineMarks.of(decided.read.raw, decided.block), decided.read.scores
 
     def write(self, prepared: Kept) -> None:
-        """Write."""
+        """Write the similarities."""
         self.writer.write(*prepared)
 
 
 class Decisions:
-    """Collects what was decided about every entry, as arrays.
+    """Collects the decisions about all entries, as arrays.
 
     Attributes:
         blocks: for each block, name -> array of its N entries: `keep`, `fails`, `protected`, bool; `similarity_st` and
-            `similarity_ts`, where the table was asked about as it streamed; and what each criterion says, by its name,
-            where that was found out.
+            `similarity_ts`, if they were computed while the table streamed; and the scores of each criterion, by its
+            name, if they are known.
     """
 
     def __init__(self) -> None:
         self.blocks: list[dict[str, npt.NDArray[Any]]] = []
 
     def prepare(self, decided: DecidedBlock) -> dict[str, npt.NDArray[Any]]:
-        """Name them."""
+        """Return the arrays of a block by name."""
         decision, scores, reasons = decided.decision, decided.read.scores, decided.reasons
-        found: dict[str, npt.NDArray[Any]] = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "keep": decided.keep, "fails": decision.fails, "protected": decision.protected
         }  # fmt: skip
         if scores:
-            found |= zip(("similarity_st", "similarity_ts"), scores.similarities.T, strict=True)
+            arrays |= zip(("similarity_st", "similarity_ts"), scores.similarities.T, strict=True)
         if reasons:
-            found |= zip(reasons.names, reasons.worths.T, strict=True)
-        return found
+            arrays |= zip(reasons.names, reasons.worths.T, strict=True)
+        return arrays
 
     def write(self, prepared: dict[str, npt.NDArray[Any]]) -> None:
-        """Collect."""
+        """Collect the arrays."""
         self.blocks.append(prepared)
 
     def joined(self) -> dict[str, npt.NDArray[Any]]:
-        """Name -> array of all entries; of a table without any, `keep` alone."""
+        """Return the arrays of all entries by name; only `keep` for a table without entries."""
         if not self.blocks:
             return {"keep": np.zeros(0, np.bool_)}
         return {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
 
 
 class Counts:
-    """Counts what becomes of the entries.
+    """Counts kept and removed entries.
 
     Args:
         frequent: count above which mutual translations are protected; None if none is.
@@ -171,7 +172,7 @@ class Counts:
         total: of all blocks so far.
     """
 
-    # What the statistics call an entry that went.
+    # The name of a removed entry in the statistics.
     CRITERION = "below_threshold"
 
     def __init__(self, frequent: int | None = None) -> None:
@@ -200,7 +201,7 @@ class Counts:
         return statistics
 
     def write(self, prepared: PruneStatistics) -> None:
-        """Add."""
+        """Add the counts."""
         self.total += prepared
 
     def _occurrences(self, decided: DecidedBlock) -> OccurrenceCounts:
@@ -213,9 +214,9 @@ class Counts:
             source, target = (single_spaced(field) for field in line.split(b"|||", 2)[:2])
             return source.decode("utf-8", "replace"), target.decode("utf-8", "replace")
 
-        found = OccurrenceCounts.of(counts.values, block.faulty, decided.pruned, phrases, limit)
-        found.derived = int(np.count_nonzero(counts.derived))
-        return found
+        occurrences = OccurrenceCounts.of(counts.values, block.faulty, decided.pruned, phrases, limit)
+        occurrences.derived = int(np.count_nonzero(counts.derived))
+        return occurrences
 
     def _protected_frequent(self, decided: DecidedBlock) -> int:
         """Count the entries that failed and are frequent mutual translations, where these are protected."""

@@ -2,7 +2,7 @@
 
     FOLDER/part-00000.gz ...   tables, in the order of their names; all entries of a source are in one of them
     FOLDER/manifest.json       a description of each part; written last, so a folder without it may be incomplete
-    FOLDER/.unfinished         while the folder is made: the settings, then a line for each finished part
+    FOLDER/.unfinished         exists while parts are written: the settings, then a line for each finished part
 
 The concatenation of the parts is the table.
 """
@@ -39,15 +39,15 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Part:
-    """A part file, and the part that it was made from.
+    """A part file, and the input part that it was made from.
 
     Attributes:
         name: of both files.
-        read: lines of the one it was made from.
-        entries: its own lines.
-        bytes: its size.
-        sha256: of the file.
-        first, last: the sources of the first and last entry that were read; empty without entries.
+        read: number of lines of the input part.
+        entries: number of lines of the part.
+        bytes: size of the part.
+        sha256: of the part.
+        first, last: sources of the first and last entry of the input part; empty without entries.
         occurrences: of a pruned part, see `OccurrenceCounts.as_dict`.
     """
 
@@ -66,7 +66,7 @@ class Part:
 
     @classmethod
     def of(cls, path: str, made_from: str, occurrences: dict[str, Any] | None = None) -> Part:
-        """Look at a finished part.
+        """Describe a finished part.
 
         Raises:
             DataError: one of the files cannot be read.
@@ -83,7 +83,7 @@ class Part:
 
 
 def _borders(path: str) -> tuple[int, str, str]:
-    """How many lines a table has, and its first and last source."""
+    """Return the number of lines of a table, and its first and last source."""
     lines, first, last = 0, b"", b""
     with Input(path) as source:
         for block in raw_blocks(source, whole_groups=False):
@@ -100,10 +100,10 @@ def _source(line: bytes) -> bytes:
 
 
 def part_names(folder: str) -> list[str]:
-    """The part files of a folder, in order.
+    """Return the part files of a folder, in order.
 
     Raises:
-        DataError: there is none, or they are not those of its manifest.
+        DataError: there is none, or they differ from the manifest.
     """
     try:
         names = sorted(name for name in os.listdir(folder) if name != MANIFEST and not name.startswith("."))
@@ -114,7 +114,7 @@ def part_names(folder: str) -> list[str]:
     if not names:
         raise DataError(folder, "has no part files")
     if os.path.exists(os.path.join(folder, _UNFINISHED)):
-        raise DataError(folder, "is not finished: what was to make it has not ended well")
+        raise DataError(folder, "is incomplete: the run that writes it has not finished")
     manifest = os.path.join(folder, MANIFEST)
     if os.path.exists(manifest):
         known = {part.name: part.bytes for part in read_manifest(manifest)}
@@ -122,45 +122,47 @@ def part_names(folder: str) -> list[str]:
             if name not in known or name not in names:
                 raise DataError(manifest, f"{name} is {'not of the table' if name in names else 'missing'}")
             if os.path.getsize(os.path.join(folder, name)) != known[name]:
-                raise DataError(os.path.join(folder, name), f"has not the {known[name]:,} bytes that {MANIFEST} says")
+                raise DataError(
+                    os.path.join(folder, name), f"does not have the {known[name]:,} bytes given in {MANIFEST}"
+                )
     return names
 
 
 def read_manifest(path: str) -> list[Part]:
-    """What a manifest says.
+    """Read the parts of a manifest.
 
     Raises:
         DataError: it is damaged.
     """
     try:
-        found = json.loads(Path(path).read_text("utf-8"))
-        if found["format"] != _FORMAT:
-            raise DataError(path, f"is of format {found['format']}; this program knows {_FORMAT}")
-        return [Part(**part) for part in found["parts"]]
+        manifest = json.loads(Path(path).read_text("utf-8"))
+        if manifest["format"] != _FORMAT:
+            raise DataError(path, f"has format {manifest['format']}; this program supports {_FORMAT}")
+        return [Part(**part) for part in manifest["parts"]]
     except OSError as error:
         raise DataError(path, reason(error)) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(path, f"is no manifest of part files ({error})") from error
+        raise DataError(path, f"is not a manifest of part files ({error})") from error
 
 
 class PartFolder:
-    """A folder of part files that is being made.
+    """A folder of part files while it is being written.
 
     Args:
-        folder: where.
-        settings: what the parts depend on.
-        resume: whether to go on from what is there.
+        folder: the folder.
+        settings: the settings that affect the parts.
+        resume: whether to continue an interrupted run.
 
     Attributes:
-        there: the parts that are finished, by their names.
+        finished: the finished parts, by name.
 
     Raises:
-        PhraseToolError: something else is there, it was made with other settings, or it cannot be written.
+        PhraseToolError: the folder has other content, was made with other settings, or cannot be written.
     """
 
     def __init__(self, folder: str, settings: Mapping[str, str], resume: bool = False) -> None:
         self.folder = folder
-        self.there: dict[str, Part] = {}
+        self.finished: dict[str, Part] = {}
         self._log = os.path.join(folder, _UNFINISHED)
         self._settings = {**settings, "version of phrasetool": __version__}
         try:
@@ -174,9 +176,9 @@ class PartFolder:
             if resume:
                 self._read_log()
                 return
-        elif found := os.listdir(self.folder):
-            there = "is whole" if MANIFEST in found else f"holds {min(found)}"
-            raise PhraseToolError(f"{self.folder}: {there} already; choose another name")
+        elif names := os.listdir(self.folder):
+            state = "is complete" if MANIFEST in names else f"holds {min(names)}"
+            raise PhraseToolError(f"{self.folder}: {state} already; choose another name")
         with open(self._log, "w", encoding="utf-8") as file:
             file.write(json.dumps(self._settings) + "\n")
 
@@ -186,28 +188,28 @@ class PartFolder:
         try:
             head, *parts = map(json.loads, lines[:-1])
             settings = dict(head)
-            found = [Part(**part) for part in parts]
+            finished_parts = [Part(**part) for part in parts]
         except (ValueError, TypeError) as error:
             raise DataError(self._log, f"is damaged ({error})", remedy="start again") from error
         for name, value in self._settings.items():
             if settings.get(name) != value:
-                message = f"is of another run: {name} was {settings.get(name)}, and is {value}"
+                message = f"belongs to another run: {name} was {settings.get(name)} and is now {value}"
                 raise DataError(self.folder, message, remedy="start again")
         # The last line may have been cut off.
         if lines[-1]:
             with open(self._log, "w", encoding="utf-8") as file:
                 file.write("\n".join([*lines[:-1], ""]))
-        for part in found:
+        for part in finished_parts:
             with contextlib.suppress(OSError):
                 if os.path.getsize(self.path(part.name)) == part.bytes:
-                    self.there[part.name] = part
+                    self.finished[part.name] = part
 
     def path(self, name: str) -> str:
-        """Of a part."""
+        """Return the path of a part."""
         return os.path.join(self.folder, name)
 
     def add(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Note parts as they are finished, in their order, and write the manifest after the last.
+        """Record finished parts, in their order, and write the manifest after the last.
 
         Raises:
             DataError: a source is in two parts.
@@ -221,7 +223,7 @@ class PartFolder:
                     if before and part.read and part.first == before.last:
                         message = f"begins with the source that {before.name} ends with, {part.first!r}; its entries"
                         raise DataError(part.name, f"{message} must be in one part")
-                    if part.name not in self.there:
+                    if part.name not in self.finished:
                         file.write(json.dumps(part.as_dict()) + "\n")
                         file.flush()
                         os.fsync(file.fileno())
@@ -237,12 +239,12 @@ class PartFolder:
 
 def _occurrences(parts: Iterable[Part]) -> dict[str, Any]:
     """Return the occurrences of a pruned table, from those of its parts."""
-    found = [part.occurrences for part in parts if part.occurrences is not None]
-    return {"occurrences": OccurrenceCounts.merged(found).report()} if found else {}
+    occurrences = [part.occurrences for part in parts if part.occurrences is not None]
+    return {"occurrences": OccurrenceCounts.merged(occurrences).report()} if occurrences else {}
 
 
 def document(parts: Iterable[Part]) -> dict[str, Any]:
-    """A manifest."""
+    """Return a manifest as JSON values."""
     listed = list(parts)
     total = {name: sum(getattr(part, name) for part in listed) for name in ("read", "entries", "bytes")}
     return {
@@ -254,23 +256,23 @@ def document(parts: Iterable[Part]) -> dict[str, Any]:
 def split_table(
     source: Input, folder: str, entries: int, progress: Progress = lambda position, entries: None
 ) -> list[Part]:
-    """Write a table as part files, each of a little more entries than asked for: up to where a source ends.
+    """Write a table as part files, each with at least this many entries, up to the end of a source.
 
     Args:
         source: the table, read from its beginning.
-        folder: where the parts go.
-        entries: of a part.
-        progress: called with the bytes of the file consumed and the lines read so far.
+        folder: folder of the parts.
+        entries: smallest number of entries of a part.
+        progress: called with the bytes of the file and the lines read so far.
 
     Raises:
         DataError: the table is damaged.
-        PhraseToolError: the folder is there, or cannot be written.
+        PhraseToolError: the folder exists, or cannot be written.
         ValueError: `entries` is not positive.
     """
     if entries < 1:
-        raise ValueError("a part has one entry at least")
+        raise ValueError("a part must have at least one entry")
     made = PartFolder(folder, {"table": source.name, "entries": str(entries)})
-    # Blocks end where sources do, so small parts need small blocks.
+    # Blocks end at the end of a source, so small parts need small blocks.
     blocks = raw_blocks(source, min(BLOCK_BYTES, 32 * entries))
 
     def parts() -> Iterator[Part]:
@@ -292,11 +294,11 @@ def split_table(
 
 @dataclass(frozen=True)
 class _PartWork:
-    """What is done to a part; a pure function of its file, for any machine that sees the folders.
+    """The work on a part; a pure function of its file, for any machine that can access the folders.
 
     Attributes:
         make: `annotate` or `prune`.
-        request: of it, for some table.
+        request: its request, whose files are replaced by those of the part.
         source, output: folders.
     """
 
@@ -304,7 +306,7 @@ class _PartWork:
     request: AnnotateRequest | PruneRequest
     source: str
     output: str
-    # A cluster hands such items out one by one.
+    # Items are distributed one by one to a cluster.
     large = True
 
     def __call__(self, name: str) -> Part:
@@ -318,14 +320,14 @@ def annotate_parts(request: AnnotateRequest, watch: Watch = SILENT) -> dict[str,
     """Annotate all parts of a folder.
 
     Args:
-        request: its table and output are folders; it has no ini, and nothing is smoothed.
-        watch: follows the work.
+        request: its table and output are folders; it has no ini, no smoothing and no encoder.
+        watch: progress listener.
 
     Returns: the manifest.
 
     Raises:
-        DataError, ModelError, PhraseToolError: as `annotate`; or the folders are no place for parts.
-        ValueError: what is asked for needs the whole table.
+        DataError, ModelError, PhraseToolError: as `annotate`; or a folder is not usable for parts.
+        ValueError: the request needs the whole table.
     """
     if request.edit or request.smoothing or request.encoder:
         raise ValueError("an ini, smoothing and sentence encoders need the table in one file")
@@ -340,13 +342,13 @@ def prune_parts(request: PruneRequest, watch: Watch = SILENT) -> dict[str, Any]:
 
     Args:
         request: its table and output are folders; the entries of a source are in one part.
-        watch: follows the work.
+        watch: progress listener.
 
     Returns: the manifest.
 
     Raises:
-        DataError, ModelError, PhraseToolError: as `prune`; or the folders are no place for parts.
-        ValueError: what is asked for needs the whole table, or is more than one file a part.
+        DataError, ModelError, PhraseToolError: as `prune`; or a folder is not usable for parts.
+        ValueError: the request needs the whole table, or writes more than one file per part.
     """
     by_threshold = request.threshold is not None and request.streams
     if not by_threshold or request.scores or request.reordering_table or any(request.outputs):
@@ -370,19 +372,19 @@ def _work(
     names = part_names(request.table)
     sizes = {name: os.path.getsize(os.path.join(request.table, name)) for name in names}
     made = PartFolder(request.output, {**settings, "sizes of the parts": str(sizes)}, request.resume)
-    missing = [name for name in names if name not in made.there]
-    if made.there:
-        watch.say(f"going on from {request.output}: {len(made.there):,} of {len(names):,} parts are there")
+    missing = [name for name in names if name not in made.finished]
+    if made.finished:
+        watch.say(f"going on from {request.output}: {len(made.finished):,} of {len(names):,} parts are finished")
     scan, folders = request.scan, (request.table, request.output)
     # Processes of a cluster have other working directories.
     source, output = folders if scan.runner is None else map(os.path.abspath, folders)
     alone = replace(request, scan=replace(scan, threads=1, runner=None), resume=False)
     results = (scan.runner or run)(missing, _PartWork(make, alone, source, output), scan.threads)
-    parts = (made.there.get(name) or next(results) for name in names)
-    done, entries, finished = 0, 0, []
+    parts = (made.finished.get(name) or next(results) for name in names)
+    bytes_read, entries, finished = 0, 0, []
     with watch.file("parts", sum(sizes.values())) as progress:
         for part in made.add(parts):
             finished.append(part)
-            done, entries = done + sizes[part.name], entries + part.read
-            progress(done, entries)
+            bytes_read, entries = bytes_read + sizes[part.name], entries + part.read
+            progress(bytes_read, entries)
     return document(finished)

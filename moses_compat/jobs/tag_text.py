@@ -1,4 +1,4 @@
-"""Tag the words of a text: streamed, a line of tags for a line of words."""
+"""Part-of-speech tagging of a text: streamed, with a line of tags for each line of words."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from phrasetool.tagger.model import TaggerModel
 
 FORMATS = ("tags", "factored", "conllu")
-# Lines of a block.  What is said of a word depends, in its last bits, on its block, so this is no option.
+# Lines per block.  The last bits of a score depend on the block of the word, so this is not an option.
 _LINES = 512
 
 
 @dataclass
 class TagReport:
-    """What was done.
+    """Counts of a tagging run.
 
     Attributes:
-        sentences, words: how many.
-        joined: words with a joined tag.
+        sentences, words: numbers of sentences and words.
+        joined: number of words with a joined tag.
     """
 
     sentences: int = 0
@@ -47,17 +47,17 @@ def tag_text(
     Args:
         model: the tagger.
         language: of the text.
-        text: a sentence a line, tokenised, with Moses' escapes or without; `-` for standard input.
-        output: where the lines go.
+        text: file with one tokenised sentence per line, with or without Moses' escapes; `-` for standard input.
+        output: the output file.
         form: one of `FORMATS`.
-        threads: blocks that are worked on at a time.
-        allow_empty: the text may have no line.
-        watch: follows the work.
+        threads: number of blocks that are processed in parallel.
+        allow_empty: whether the text may have no line.
+        watch: progress listener.
 
     Raises:
         DataError: the text cannot be read, has a line without a word, or no line.
         PhraseToolError: the output cannot be written.
-        ValueError: the tagger does not know the language.
+        ValueError: the tagger does not support the language.
     """
     model.check_language(language)
     report = TagReport()
@@ -87,7 +87,7 @@ def tag_text(
 
 
 def _blocks(source: Input) -> Iterator[list[list[bytes]]]:
-    """The words of `_LINES` lines at a time."""
+    """Yield the words of `_LINES` lines at a time."""
     lines = _lines(source)
     while block := list(itertools.islice(lines, _LINES)):
         yield block
@@ -109,11 +109,11 @@ def _text(word: bytes) -> str:
 
 
 def _line(form: str, written: list[bytes], plain: list[str], tags: list[str]) -> str:
-    """What is written of a sentence."""
+    """Return the output of a sentence."""
     if form == "tags":
         return " ".join(tags) + "\n"
     if form == "factored":
-        # Moses parts factors at bars; a bar within a word has to be escaped.
+        # Moses splits factors at bars; a bar within a word must be escaped.
         words = [_text(word).replace("|", "&#124;") for word in written]
         return " ".join(f"{word}|{tag}" for word, tag in zip(words, tags, strict=True)) + "\n"
     lines, number = [], 0

@@ -30,15 +30,15 @@ NamedWeights = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """How to tune; see `phrasetool.smt.tuning.loop.tune`.
+    """Settings of tuning; see `phrasetool.smt.tuning.loop.tune`.
 
     Attributes:
         algorithm: `mira` or `pro`.
-        iterations: runs of the decoder, for each start.
-        restarts: how often to start.
-        patience: stop after so many runs without a better BLEU.
-        seed: of everything random.
-        n_best: translations of each sentence to learn from.
+        iterations: number of decoder runs per start.
+        restarts: number of starts.
+        patience: number of runs without a better BLEU after which tuning stops.
+        seed: random seed.
+        n_best: number of translations of each sentence for training.
     """
 
     algorithm: str = "mira"
@@ -49,7 +49,7 @@ class TuningOptions:
     n_best: int = 100
 
     def label(self, run: TuningRun) -> str:
-        """What to call a run: its number, and that of its start if there are several."""
+        """Return the name of a run: its number, and that of its start if there are several."""
         return f"{run.run} of start {run.restart + 1}" if self.restarts > 1 else str(run.run)
 
 
@@ -57,11 +57,11 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
     """Read a text and its translations.
 
     Args:
-        source: the file of the text, a sentence a line; `-` for standard input.
-        references: files of as many lines.
+        source: the file of the text, one sentence per line; `-` for standard input.
+        references: files with the same number of lines.
 
     Raises:
-        DataError: a file cannot be read, the text is empty, or a translation is of another length.
+        DataError: a file cannot be read, the text is empty, or a translation has another number of lines.
     """
     text = surface_words(read_sentences(source), display_name(source))
     if not text:
@@ -75,19 +75,19 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
 def checked_start(
     check: DevelopmentCheck, translator: Translator, sentences: InputPhrases, text: bytes, references: Sequence[bytes]
 ) -> Callable[[NBest, Sequence[Phrases]], None]:
-    """Check that a development set fits the table; what is returned checks its BLEU, see `tune_model`.
+    """Check that a development set matches the table, and return a check of its BLEU, see `tune_model`.
 
     Args:
-        check: of the development set, whose texts were looked at.
+        check: of the development set, after the check of its texts.
         translator, sentences: of the model and the development set.
-        text, references: of `read_development_set`.
+        text, references: result of `read_development_set`.
 
     Raises:
         PhraseToolError: see `DevelopmentCheck`.
     """
     fit = check.fit(translator.table, sentences.sentences, text, references)
     check.language_models(translator)
-    return lambda found, truth: check.bleu(partial(first_best_statistics, found), truth, fit, tuned=False)
+    return lambda n_best, truth: check.bleu(partial(first_best_statistics, n_best), truth, fit, tuned=False)
 
 
 def _read(path: str) -> bytes:
@@ -103,28 +103,28 @@ def tune_model(
     options: TuningOptions,
     threads: int,
     *,
-    check: Callable[[NBest, Sequence[Phrases]], None] = lambda found, truth: None,
+    check: Callable[[NBest, Sequence[Phrases]], None] = lambda n_best, truth: None,
     watch: Watch = SILENT,
     report: Callable[[TuningRun, NamedWeights], None] = lambda run, weights: None,
     finished: FinishedWork | None = None,
     runner: Runner | None = None,
 ) -> tuple[TuningResult, NamedWeights]:
-    """Find weights under which the model's translations of a development set have a high BLEU.
+    """Find weights that maximise BLEU of the model's translations of a development set.
 
     Args:
-        model: what the ini describes, with the limits of the search.
+        model: the model, with the limits of the search.
         translator, source: of the model and the development set; see `MosesModel.load`.
-        references: its translations.
-        options: how to tune.
+        references: translations of the development set.
+        options: the settings of tuning.
         threads: for decoding.
-        check: given the first run's translations and the references before anything is learnt from them.
-        watch: told how far each run of the decoder is.
-        report: told of each run and its weights, by the ini's names.
-        finished: keeps translations, so that interrupted tuning goes on.
-        runner: has sentences translated; threads if None.
+        check: called with the first run's translations and the references before the first update.
+        watch: progress listener of the decoder runs.
+        report: called with each run and its weights, by the ini's names.
+        finished: stores translations, so that interrupted tuning can be resumed.
+        runner: executes the translation of sentences; threads if None.
 
     Returns:
-        What tuning found, and the best weights by the ini's names.
+        The result of tuning, and the best weights by the ini's names.
     """
     runs = 0
     bar: ItemTick
@@ -133,10 +133,10 @@ def tune_model(
         nonlocal bar, runs
         runs += 1
         with watch.items(f"run {runs}", len(source.sentences), "sentence") as bar:
-            found = decoder(weights, finished.runner(f"run-{runs}", weights, by=runner) if finished else runner or run)
+            lists = decoder(weights, finished.runner(f"run-{runs}", weights, by=runner) if finished else runner or run)
         if runs == 1:
-            check(found, truth)
-        return found
+            check(lists, truth)
+        return lists
 
     decoder = NBestDecoder(
         translator, source.sentences, model.search, options.n_best, model.tuneable, threads, lambda: bar(1)
@@ -145,7 +145,7 @@ def tune_model(
     def named(weights: Weights) -> NamedWeights:
         return model.named_weights(decoder.all_weights(weights))
 
-    # A word that no entry of the table has cannot be matched.
+    # A reference word that is not in the table can never be matched.
     truth = [translator.table.target_symbols.read_lines(text, add=False) for text in references]
     result = tune(
         decode, truth, model.weights[model.tuneable], options.algorithm, iterations=options.iterations,
@@ -163,13 +163,13 @@ def tuned_ini(
     references: Sequence[str],
     output: str,
 ) -> str:
-    """The text of the model's ini with the weights that were found, and a comment that says how they were.
+    """Return the text of the model's ini with the tuned weights, and a comment that describes the tuning.
 
     Args:
-        model, options: that were tuned, and how.
-        result, weights: of `tune_model`.
-        references: the files that BLEU was measured on.
-        output: the file that the ini will be.
+        model, options: the model, and the settings of tuning.
+        result, weights: result of `tune_model`.
+        references: the files of the references.
+        output: the file to which the ini will be written.
     """
     names = ", ".join(os.path.basename(path) for path in references)
     comment = (

@@ -17,7 +17,7 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, Int64Array, Mask
 
 OF_TARGET, OF_SOURCE, OF_PAIR = range(3)
-# A count beyond this is damaged: no corpus has so many phrases, and sums of larger ones would not be exact.
+# A larger count is invalid: no corpus has that many phrases, and sums of larger counts would not be exact.
 LARGEST_COUNT = 1e11
 
 _PIPES = np.uint64(int(PIPE) * 0x0101010101010101)
@@ -30,15 +30,15 @@ _NINE = np.uint8(9)
 _EXACT_DIGITS = 15
 # Separators before the counts field: from the beginning of a line, and from the end of its scores.
 _BARS_OF_LINE, _BARS_AFTER_SCORES = 4, 2
-# A probability has six significant digits, so its product with an integer is off by less than this share.
+# A probability has six significant digits, so the relative error of its product with an integer is below this.
 _ROUNDING = 1e-5
 
 
 @inner_kernel
 def is_joint_count(target: float, source: float, joint: float) -> bool:
-    """Whether an entry with these sides can have been extracted so often: at least once, and no more than a side.
+    """Whether `joint` is a possible joint count: positive, and at most the count of either side.
 
-    A side that is no count, NaN or negative, excludes nothing.
+    The count of a side that is NaN or negative is ignored.
     """
     least = joint * (1 - _ROUNDING)
     return joint > 0 and not (0 <= target < least or 0 <= source < least)
@@ -75,7 +75,7 @@ def _read_field(text: ByteArray, start: int, end: int, counts: DoubleArray, line
 
 @borrowing_kernel
 def _read_other_number(text: ByteArray, start: int, end: int, counts: DoubleArray, line: int, column: int) -> int:
-    """counts[line, column] = the token at `start`, if it is a number; return where it ends."""
+    """Store the token at `start` in counts[line, column] if it is a number; return the offset of its end."""
     i = start
     while not _ends_token(text, i, end):
         i += 1
@@ -88,8 +88,8 @@ class EntryCounts(NamedTuple):
     """The counts of the N entries of a block.
 
     Attributes:
-        values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where the entry has none, or an invalid one.  A c(s,t)
-            of 0, or above a side's count, is invalid: an entry was extracted at least once, and no more than its sides.
+        values: float64, shape (N, 3): c(t), c(s) and c(s,t); NaN where a count is missing or invalid.  A c(s,t) of 0,
+            or above a side's count, is invalid: an entry is extracted at least once, and at most as often as its sides.
         derived: bool, shape (N,): the entry has two counts and four scores or more, so c(s,t) is phi(f|e) * c(t).
     """
 
@@ -99,7 +99,7 @@ class EntryCounts(NamedTuple):
 
 @borrowing_kernel
 def _after_separators_slowly(text: ByteArray, start: int, end: int, count: int) -> int:
-    """As `_after_separators`, a byte at a time."""
+    """Do the same as `_after_separators`, one byte at a time."""
     i = start
     while count > 0:
         bar = find_separator(text, i, end)
@@ -112,16 +112,17 @@ def _after_separators_slowly(text: ByteArray, start: int, end: int, count: int) 
 
 @inner_kernel
 def _pipes(eight: np.uint64) -> np.uint64:
-    """The highest bit of each byte that is `|`."""
+    """Return the highest bit of each byte that is `|`."""
     other = eight ^ _PIPES
     return ~(((other & _LOW_BITS) + _LOW_BITS) | other | _LOW_BITS)
 
 
 @inner_kernel
 def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: int, end: int, count: int) -> int:
-    """The byte after so many `|||` of text[start:end], or -1 if there are fewer; eight bytes at a time.
+    """Return the offset behind `count` separators `|||` of text[start:end], or -1 if it has fewer.
 
-    Runs of four bars and more, and two separators that begin in the same eight bytes, are left to the slow way.
+    Reads eight bytes at a time.  `_after_separators_slowly` handles runs of four or more bars, and two separators that
+    begin in the same eight bytes.
     """
     k = start >> 3
     left = count
@@ -130,7 +131,7 @@ def _after_separators(text: ByteArray, eights: npt.NDArray[np.uint64], start: in
     if k < last:
         here = _pipes(eights[k]) & (_ALL_BITS << np.uint64(8 * (start & 7)))
         while left > 0 and k < last:
-            # Without branches: where the separators of a line are cannot be predicted.
+            # Without branches: the positions of separators cannot be predicted.
             after = _pipes(eights[k + 1])
             bars = here & (here >> _8 | after << _56) & (here >> _16 | after << _48)
             odd |= bars & ((here >> _24 | after << _40) | (bars - _1))
@@ -158,7 +159,10 @@ def _read_all_counts(
     bars: int,
     counts: DoubleArray,
 ) -> None:
-    """Read the counts behind so many separators of each text[starts[line]:ends[line]]; `eights` is it, or empty."""
+    """Read the counts behind `bars` separators of each text[starts[line]:ends[line]].
+
+    `eights` holds the text as integers of eight bytes, or is empty.
+    """
     for line in range(len(starts)):
         if bars == _BARS_OF_LINE:
             i = _after_separators(text, eights, starts[line], ends[line], bars)
@@ -172,7 +176,7 @@ def _read_all_counts(
 
 @inner_kernel
 def _count_tokens_of_field(text: ByteArray, start: int, end: int) -> int:
-    """How many tokens text[start:end] has."""
+    """Return the number of tokens in text[start:end]."""
     tokens = 0
     i = start
     while i < end:
@@ -201,7 +205,7 @@ def _derive_joint_counts(
             continue
         stop = bars[4] if bars[4] >= 0 else end
         tokens = _count_tokens_of_field(text, bars[3] + 3, stop)
-        # The first of fewer scores may be another one, as phi(e|f) is where Moses scored one direction only.
+        # With fewer scores, the first need not be phi(f|e): it is phi(e|f) if Moses scored only one direction.
         if tokens != 2 or _count_tokens_of_field(text, bars[1] + 3, bars[2]) < TRAINED:
             continue
         first = skip_blanks(text, bars[1] + 3, bars[2])
@@ -209,7 +213,7 @@ def _derive_joint_counts(
         joint = np.nan
         if check_number(text, first, last) == OK:
             phi = read_number(text, first, last)
-            # Other scores than probabilities tell nothing.
+            # A score above 1 is not a probability.
             if phi <= 1.0:
                 joint = phi * counts[line, OF_TARGET]
         if 0 < joint <= LARGEST_COUNT and is_joint_count(counts[line, OF_TARGET], counts[line, OF_SOURCE], joint):
@@ -219,7 +223,7 @@ def _derive_joint_counts(
 
 
 def block_counts(block: EntryBlock) -> EntryCounts:
-    """The counts of all entries of a block, also of one without fields; faulty lines have none."""
+    """Return the counts of all entries of a block, also of one without fields; faulty lines have none."""
     ends = block.line_offsets[1:]
     starts, bars = block.score_ends, _BARS_AFTER_SCORES
     if len(starts) != len(block):
@@ -231,7 +235,7 @@ def block_counts(block: EntryBlock) -> EntryCounts:
 
 
 def line_counts(text: ByteArray, line_offsets: Int64Array) -> EntryCounts:
-    """The counts of N lines of a phrase table.
+    """Return the counts of N lines of a phrase table.
 
     Args:
         text: uint8, shape (B,).
@@ -244,10 +248,10 @@ def line_counts(text: ByteArray, line_offsets: Int64Array) -> EntryCounts:
 def _counts_behind(
     text: ByteArray, starts: Int64Array, ends: Int64Array, bars: int, line_offsets: Int64Array, good: Mask
 ) -> EntryCounts:
-    """The counts behind so many separators of each text[starts[line]:ends[line]], derived where lines are good."""
+    """Return the counts behind `bars` separators of each text[starts[line]:ends[line]], derived for good lines."""
     values = np.full((len(starts), 3), np.nan)
     derived = np.zeros(len(starts), np.bool_)
-    # Eight bytes are looked at together where the text may be read so.
+    # The fast scan reads eight bytes at a time, which needs an aligned text.
     whole = len(text) // 8 * 8 if text.ctypes.data % 8 == 0 else 0
     _read_all_counts(text, text[:whole].view(np.uint64), starts, ends, bars, values)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) <= LARGEST_COUNT):
@@ -258,36 +262,36 @@ def _counts_behind(
 
 
 @exact_kernel
-def _count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, found: Int64Array) -> None:
-    """found[k] = how many tokens the fifth field of line lines[k] has."""
+def _count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, token_counts: Int64Array) -> None:
+    """Store the number of tokens in the fifth field of line lines[k] in token_counts[k]."""
     for k in range(len(lines)):
         end = line_offsets[lines[k] + 1]
         i = _after_separators_slowly(text, line_offsets[lines[k]], end, _BARS_OF_LINE)
-        found[k] = 0
+        token_counts[k] = 0
         while 0 <= i < end and not is_separator(text, i, end):
             if _ends_token(text, i, end):
                 i += 1
                 continue
-            found[k] += 1
+            token_counts[k] += 1
             while not _ends_token(text, i, end):
                 i += 1
 
 
 def count_tokens(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -> Int64Array:
-    """Return how many tokens the fifth field of each of some lines has.
+    """Return the number of tokens in the fifth field of each selected line.
 
     Args:
         text: uint8, shape (B,).
         line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
         lines: int64, shape (L,).
     """
-    found = np.empty(len(lines), np.int64)
-    _count_tokens(text, np.ascontiguousarray(line_offsets), np.ascontiguousarray(lines), found)
-    return found
+    token_counts = np.empty(len(lines), np.int64)
+    _count_tokens(text, np.ascontiguousarray(line_offsets), np.ascontiguousarray(lines), token_counts)
+    return token_counts
 
 
 def shown_counts(line: bytes) -> str:
-    """The counts of a line of a phrase table as an addition to a message; empty where it has none."""
+    """Return the counts of a line of a phrase table for appending to a message; empty if it has none."""
     fields = line.split(b"|||", 5)
     text = fields[4].strip(b" \t\r\n").decode("utf-8", "replace") if len(fields) > 4 else ""
     return f" (found {text!r})" if text else ""
@@ -295,12 +299,12 @@ def shown_counts(line: bytes) -> str:
 
 @dataclass
 class CountTally:
-    """How many entries of a table have joint counts.
+    """Numbers of entries with missing and derived joint counts.
 
     Attributes:
-        entries: all of them, but for lines that are faulty.
-        missing: those without a joint count, or with a damaged one.
-        derived: those whose joint count was derived from phi(f|e) and c(t).
+        entries: all entries, without faulty lines.
+        missing: entries whose joint count is missing or invalid.
+        derived: entries whose joint count was derived from phi(f|e) and c(t).
     """
 
     entries: int = 0
@@ -324,10 +328,10 @@ class CountTally:
         return self
 
     def sentences(self, consequence: str) -> Iterator[str]:
-        """Report counts that are missing or derived, in a line each.
+        """Yield a sentence each for counts that are derived and counts that are missing.
 
         Args:
-            consequence: of a missing count, a clause.
+            consequence: clause that states the consequence of missing counts.
         """
         if self.derived:
             yield f"joint counts of {self.derived:,} of {self.entries:,} entries were derived as phi(f|e) * c(t)"
@@ -337,11 +341,11 @@ class CountTally:
 
 
 class CountUse(NamedTuple):
-    """What needs the joint counts of a table.
+    """The feature that needs the joint counts of a table, for messages.
 
     Attributes:
-        subject: of a sentence with the verb "needs".
-        remedy: the name of what works without counts, see `PhraseToolError`.
+        subject: its name, as the subject of a sentence with the verb "needs".
+        remedy: the name of an alternative that works without counts, see `PhraseToolError`.
     """
 
     subject: str
@@ -355,13 +359,13 @@ def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use:
         name: of the table, for the message.
         block: its entries; faulty lines need no count.
         counts: of the block.
-        use: what needs the counts.
+        use: the feature that needs the counts.
 
     Raises:
-        DataError: naming the first such entry.
+        DataError: an entry has no joint count; the message names the first such entry.
     """
     joint = counts.values[:, OF_PAIR]
-    # A sum is NaN where one number is, and takes no memory.
+    # The sum is NaN if any count is, and needs no mask in memory.
     if not np.isnan(joint.sum()):
         return
     missing = np.flatnonzero(np.isnan(joint) & ~block.faulty)
@@ -376,7 +380,7 @@ def describe_missing(block: EntryBlock, row: int, subject: str) -> str:
     Args:
         block: its entries.
         row: the entry.
-        subject: what needs the count; of a sentence with the verb "needs".
+        subject: the feature that needs the count, as the subject of a sentence with the verb "needs".
     """
     line = block.text[block.line_offsets[row] : block.line_offsets[row + 1]]
     shown = shown_counts(line.tobytes())

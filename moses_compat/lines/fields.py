@@ -1,7 +1,7 @@
-"""The smallest parts of a table's text: lines, fields, tokens and words, and checks that words can be written.
+"""Lines, fields, tokens and words of a table's text, and checks that words can be written.
 
-As Moses' text loader does, fields are split at the three bytes `|||` wherever they stand, and tokens at runs of spaces
-and tabs.
+As in Moses' text loader, every occurrence of the three bytes `|||` separates fields, and runs of spaces and tabs
+separate tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 from phrasetool.vocabulary import unescape
 
-# What parts the fields of a line.
+# Separator of the fields of a line.
 BARS = b"|||"
 
 _ONES = np.uint64(0x0101010101010101)
@@ -26,10 +26,10 @@ _LINE_FEEDS = np.uint64(LF) * _ONES
 _HIGH_BITS = np.uint64(0x80) * _ONES
 
 _LABEL = re.compile(rb"\[.+\]")
-# What parts words or lines for some reader, but for the space between words.
+# Characters other than a space at which some readers split words or lines.
 _PARTING = re.compile(rb"[\t\n\r\0]")
 _BRACKETS = re.compile(rb"\[.*\]", re.DOTALL)
-# What ends lines in any way of reading them, and the tab that parts columns.
+# Line ends of all conventions, and the tab that separates columns.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
 
 
@@ -41,7 +41,7 @@ def is_separator(text: ByteArray, i: int, end: int) -> bool:
 
 @borrowing_kernel
 def find_separator(text: ByteArray, start: int, end: int) -> int:
-    """The position of the first `|||` in text[start:end], or -1."""
+    """Return the position of the first `|||` in text[start:end], or -1."""
     i = start
     last = end - 2
     while i < last:
@@ -53,7 +53,7 @@ def find_separator(text: ByteArray, start: int, end: int) -> int:
 
 @exact_kernel
 def find_separators(text: ByteArray, start: int, end: int, bars: Int64Array) -> int:
-    """Put where the first `|||` of text[start:end] are into `bars`, then `end`; return how many were put in."""
+    """Store the positions of the first `|||` of text[start:end] in `bars`, then `end`; return their number."""
     count = 0
     i = start
     while count < len(bars):
@@ -69,7 +69,7 @@ def find_separators(text: ByteArray, start: int, end: int, bars: Int64Array) -> 
 
 @inner_kernel
 def content_end(text: ByteArray, start: int, end: int) -> int:
-    """Where the line text[start:end] ends without its line feed and a carriage return before that."""
+    """Return the end of the line text[start:end] without its line feed and a carriage return before that."""
     if end > start and text[end - 1] == LF:
         end -= 1
     if end > start and text[end - 1] == CR:
@@ -87,7 +87,7 @@ def write_bars(out: ByteArray, place: int) -> int:
 @borrowing_kernel
 def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool:
     """Whether text[a:a_end] and text[b:b_end] hold the same tokens."""
-    # Almost always the bytes tell: all equal, or the first difference is between two letters.
+    # Comparing bytes almost always suffices: all are equal, or the first difference is between two letters.
     shorter = min(a_end - a, b_end - b)
     k = common_prefix(text, a, text, b, shorter)
     if k == a_end - a and k == b_end - b:
@@ -107,15 +107,15 @@ def same_tokens(text: ByteArray, a: int, a_end: int, b: int, b_end: int) -> bool
 
 
 def line_offsets_of(text: ByteArray) -> Int64Array:
-    """Where each line begins, and the end of the text; int64, shape (N + 1,)."""
-    # Eight bytes are looked at together where the text may be read so.
+    """Return the start of each line, and the end of the text; int64, shape (N + 1,)."""
+    # The fast scan reads eight bytes at a time, which needs an aligned text.
     whole = len(text) // 8 * 8 if text.ctypes.data % 8 == 0 else 0
     return _line_offsets(text, text[:whole].view(np.uint64))
 
 
 @exact_kernel
 def _line_offsets(text: ByteArray, eights: npt.NDArray[np.uint64]) -> Int64Array:
-    # As long as it could be; what is not written to takes no memory.
+    # The largest possible size; pages that are never written take no memory.
     offsets = np.empty(len(text) + 2, np.int64)
     offsets[0] = 0
     line = 0
@@ -146,7 +146,7 @@ codecs.register_error("phrasetool-one-for-one", _one_for_one)
 
 
 def valid_utf8(text: ByteArray) -> ByteArray:
-    """The text itself if it is UTF-8, else a copy with a question mark for every byte that is not."""
+    """Return the text itself if it is valid UTF-8, else a copy with a question mark for each invalid byte."""
     data = text.tobytes()
     try:
         data.decode()
@@ -163,7 +163,7 @@ def _gather(text: ByteArray, starts: Int64Array, ends: Int64Array, out: ByteArra
 
 
 def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteArray, Int64Array]:
-    """Texts one after another, and where each begins; a text that starts at -1 is empty.
+    """Concatenate parts of a text, and return the result and their offsets; a part that starts at -1 is empty.
 
     Args:
         text: uint8.
@@ -179,10 +179,10 @@ def gather(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[ByteA
 
 
 def phrase_text(phrase: bytes) -> str:
-    """What a phrase says.
+    """Decode a phrase into plain text.
 
-    Labels such as `[X]` are left out, of a word with factors the first is taken, Moses' escapes are undone, and what is
-    not UTF-8 becomes a replacement character.
+    Labels such as `[X]` are removed, only the first factor of a word is kept, Moses' escapes are undone, and invalid
+    UTF-8 becomes a replacement character.
 
     Args:
         phrase: tokens, separated by spaces or tabs.
@@ -201,7 +201,7 @@ def _word(token: bytes) -> bytes:
 
 
 def text_fault(word: bytes) -> str | None:
-    """Why a word cannot be between bars, as in a table or an n-best list; None if it can.
+    """Return why a word cannot be written between bars, as in a table or an n-best list; None if it can.
 
     Args:
         word: without spaces.
@@ -209,23 +209,23 @@ def text_fault(word: bytes) -> str | None:
     if BARS in word:
         return "separates the fields of a table; escape ||| as &#124;&#124;&#124;"
     if _PARTING.search(word):
-        return "holds a control character, at which readers part words or lines"
+        return "holds a control character, at which readers split words or lines"
     return None
 
 
 def table_fault(word: bytes) -> str | None:
-    """Why Moses cannot read a word in a phrase table; None if it can.
+    """Return why Moses cannot read a word in a phrase table; None if it can.
 
     Args:
-        word: without spaces; | parts its factors.
+        word: without spaces; | separates its factors.
     """
     if _BRACKETS.fullmatch(word):
-        return "stands in brackets, which Moses takes for a label; escape it as &#91;...&#93;"
+        return "is in brackets, which Moses reads as a label; escape it as &#91;...&#93;"
     return text_fault(word)
 
 
 def shown(word: bytes) -> str:
-    """A word for a message, without characters that cannot be printed."""
+    """Return a word for a message, without characters that cannot be printed."""
     return "".join(letter if letter.isprintable() else "?" for letter in word.decode("utf-8", "replace"))
 
 
@@ -237,7 +237,7 @@ def check_text(name: str, text: bytes) -> None:
         text: a sentence a line.
 
     Raises:
-        DataError: naming the line of the first such word.
+        DataError: there is such a word; the message names the line of the first.
     """
     place = text.find(BARS)
     if place >= 0:
@@ -261,17 +261,17 @@ def check_listed(number: int, text: bytes) -> None:
 
 
 def parts_lines(text: str) -> bool:
-    """Whether a reader of lines, or of columns with tabs between, may part a text."""
+    """Whether a reader of lines or of tab-separated columns may split a text."""
     return _LINE_ENDS.search(text) is not None
 
 
 def holds_white_space(word: str) -> bool:
-    """Whether a reader that splits lines at any white space parts a word."""
+    """Whether a word contains white space at which some readers would split it."""
     return any(map(str.isspace, word))
 
 
 def is_number(token: bytes) -> bool:
-    """Whether Python reads a word as a number, `nan` and `inf` among them."""
+    """Whether Python parses a word as a number, including `nan` and `inf`."""
     try:
         float(token)
     except ValueError:

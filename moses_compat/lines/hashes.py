@@ -1,12 +1,12 @@
 """Phrases and phrase pairs as hashes of their tokens: sets of pairs, sums by phrase, words of phrases.
 
-A pair is its source and target tokens; the blanks around and between them do not count, as they do not for Moses.  A
-set of pairs keeps 64 bits of the hash of each, 14 bytes a pair (22 for a moment while it is built), whatever the length
-of the phrases.  Two pairs with one hash (of a billion pairs some 0.03 expected) can only make the set hold a pair too
-many: a pair that was added is always found.
+A pair consists of its source and target tokens; blanks around and between tokens are ignored, as in Moses.  A set of
+pairs keeps a 64-bit hash of each pair, 14 bytes per pair (22 while it is built), whatever the length of the phrases.
+A collision of hashes (0.03 expected among a billion pairs) can only make the set report a pair that was not added: a
+pair that was added is always found.
 
-A sum of 32 bits takes 18 bytes with its key, one of 64 bits 24; three times that for a moment while room is made.
-Two phrases with one hash share a sum.  Words are hashed without a vocabulary, so that threads share nothing.
+A 32-bit sum takes 18 bytes with its key, a 64-bit sum 24, and three times as much while the table grows.  Two phrases
+with the same hash share a sum.  Words are hashed without a vocabulary, so that threads need no shared state.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 
 @borrowing_kernel
 def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.uint64, int]:
-    """FNV-1a, continued from h, of the tokens of the field at `start` with one space between them.
+    """Return FNV-1a, continued from h, of the tokens of the field at `start`, and where the field ends.
 
-    The field ends at `|||`, a line feed or `end`; where that is comes back, too.
+    Tokens are joined with one space.  The field ends at `|||`, a line feed or `end`.
     """
-    # Whether a token stands before, and whether blanks follow it.
+    # Whether there was a token, and whether blanks follow it.
     token, gap = False, False
     i = start
     while i < end:
@@ -57,13 +57,13 @@ def hash_field(text: ByteArray, start: int, end: int, h: np.uint64) -> tuple[np.
 
 @inner_kernel
 def as_key(h: np.uint64) -> np.uint64:
-    """A hash as a key: no hash is 0, which means none."""
+    """Return a hash as a key, which is never 0: 0 stands for no key."""
     return max(h, _SMALLEST)
 
 
 @borrowing_kernel
 def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
-    """FNV-1a of the source tokens, a line feed, the target tokens, and where the third field begins.
+    """Return FNV-1a of source tokens, line feed and target tokens, and the offset of the third field.
 
     A line text[start:end] of fewer than three fields has the hash 0.
     """
@@ -77,16 +77,16 @@ def _hash_pair(text: ByteArray, start: int, end: int) -> tuple[np.uint64, int]:
 
 
 @exact_kernel
-def _hash(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_], hashes: HashArray) -> None:
-    for line in range(len(wanted)):
+def _hash(text: ByteArray, line_offsets: Int64Array, selected: npt.NDArray[np.bool_], hashes: HashArray) -> None:
+    for line in range(len(selected)):
         hashes[line] = NO_KEY
-        if wanted[line]:
+        if selected[line]:
             hashes[line] = _hash_pair(text, line_offsets[line], line_offsets[line + 1])[0]
 
 
 @exact_kernel
 def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashArray) -> bool:
-    """Find every line and hash its pair; False as soon as a line cannot be read."""
+    """Find every line and hash its pair; return False at the first line that cannot be read."""
     result = np.zeros(3, np.int64)
     line_offsets[0] = 0
     for line in range(len(hashes)):
@@ -107,7 +107,7 @@ def _read(text: ByteArray, scores: int, line_offsets: Int64Array, hashes: HashAr
 
 @exact_kernel
 def _insert(hashes: HashArray, slots: HashArray) -> int:
-    """Put hashes into a set with room for them; return how many were new."""
+    """Insert hashes into a set with enough free slots; return the number of new ones."""
     new = 0
     for h in hashes:
         if h != NO_KEY:
@@ -118,50 +118,50 @@ def _insert(hashes: HashArray, slots: HashArray) -> int:
 
 
 @exact_kernel
-def _find(hashes: HashArray, slots: HashArray, marks: npt.NDArray[np.bool_], found: npt.NDArray[np.bool_]) -> None:
-    """Look hashes up, and mark the slots of those that are there.
+def _find(hashes: HashArray, slots: HashArray, marks: npt.NDArray[np.bool_], matches: npt.NDArray[np.bool_]) -> None:
+    """Look up hashes, and mark the slots of those in the set.
 
-    Threads may do so at once: all that any of them ever writes to a mark is True.
+    Several threads may do this at once, because they only ever write True to a mark.
     """
     for k in range(len(hashes)):
-        found[k] = False
+        matches[k] = False
         if hashes[k] != NO_KEY:
             slot = find_key(slots, hashes[k])
             if slots[slot] != NO_KEY:
-                found[k] = True
+                matches[k] = True
                 marks[slot] = True
 
 
-def hash_pairs(text: ByteArray, line_offsets: Int64Array, wanted: npt.NDArray[np.bool_]) -> HashArray:
-    """A hash of the source and target tokens of each line.
+def hash_pairs(text: ByteArray, line_offsets: Int64Array, selected: npt.NDArray[np.bool_]) -> HashArray:
+    """Return a hash of the source and target tokens of each line.
 
     Args:
         text: uint8, shape (B,), lines of `source ||| target ||| ...`.
         line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
-        wanted: bool, shape (N,), the lines to hash.
+        selected: bool, shape (N,), the lines to hash.
 
     Returns:
-        uint64, shape (N,); 0 for a line that is not wanted, or that has fewer than three fields and so no pair.
+        uint64, shape (N,); 0 for a line that is not selected, or that has fewer than three fields and so no pair.
     """
-    if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
+    if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or selected.dtype != np.bool_:
         raise ValueError("expected uint8 text, int64 offsets and a mask")
-    if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
-        raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
-    hashes = np.empty(len(wanted), np.uint64)
-    _hash(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), hashes)
+    if len(line_offsets) != len(selected) + 1 or line_offsets[-1] > len(text):
+        raise ValueError(f"{len(line_offsets)} offsets do not fit {len(selected)} lines in {len(text)} bytes")
+    hashes = np.empty(len(selected), np.uint64)
+    _hash(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(selected), hashes)
     return hashes
 
 
 def read_pair_hashes(text: ByteArray, lines: int, scores: int) -> tuple[Int64Array, HashArray] | None:
-    """Where the lines of a text begin and the hashes of their pairs, in one go.
+    """Return the offsets of the lines of a text and the hashes of their pairs, in one pass.
 
     Args:
         text: uint8, shape (B,), `lines` whole lines; the last may lack its line feed.
-        scores: how many scores a line must have; -1 for any number.
+        scores: number of scores that each line must have; -1 for any number.
 
     Returns:
-        line_offsets, int64, shape (N + 1,), and hashes as `hash_pairs` gives them, or None if a line cannot be read
-        (`TableParser` says which and why).
+        line_offsets, int64, shape (N + 1,), and hashes as in `hash_pairs`, or None if a line cannot be read
+        (`TableParser` reports the line and the reason).
     """
     if text.dtype != np.uint8 or text.ndim != 1:
         raise ValueError("expected uint8 text")
@@ -171,10 +171,10 @@ def read_pair_hashes(text: ByteArray, lines: int, scores: int) -> tuple[Int64Arr
 
 
 class PairSet:
-    """A set of pairs that remembers which of them were found.
+    """A set of pairs that records which of them were looked up.
 
     Args:
-        parts: uint64 arrays as `hash_pairs` returns them; a pair may come several times, 0 is no pair.
+        parts: uint64 arrays as returned by `hash_pairs`; pairs may occur several times, 0 stands for no pair.
     """
 
     def __init__(self, parts: Sequence[HashArray]) -> None:
@@ -184,29 +184,29 @@ class PairSet:
         self._pairs = sum(int(_insert(part, self._slots)) for part in parts)
 
     def __len__(self) -> int:
-        """How many different pairs there are."""
+        """Return the number of distinct pairs."""
         return self._pairs
 
     def find(self, hashes: HashArray) -> npt.NDArray[np.bool_]:
-        """Whether each of N pairs is in the set; may be called by several threads at once.
+        """Return whether each of N pairs is in the set; may be called by several threads at once.
 
         Args:
             hashes: uint64, shape (N,), from `hash_pairs`; 0 is never in the set.
         """
         if hashes.dtype != np.uint64 or hashes.ndim != 1:
             raise ValueError("expected hashes from hash_pairs")
-        found = np.empty(len(hashes), np.bool_)
-        _find(np.ascontiguousarray(hashes), self._slots, self._marks, found)
-        return found
+        matches = np.empty(len(hashes), np.bool_)
+        _find(np.ascontiguousarray(hashes), self._slots, self._marks, matches)
+        return matches
 
     def never_found(self) -> int:
-        """How many different pairs `find` has not been asked for."""
+        """Return the number of distinct pairs that `find` has never been called with."""
         return self._pairs - int(np.count_nonzero(self._marks))
 
 
 @exact_kernel
 def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys: HashArray) -> None:
-    """keys[:, k] = the keys of source and target of line rows[k]; 0 of both if it has no target."""
+    """Store the keys of source and target of line rows[k] in keys[:, k]; both are 0 if it has no target."""
     for k in range(len(rows)):
         start, end = line_offsets[rows[k]], line_offsets[rows[k] + 1]
         keys[0, k] = keys[1, k] = NO_KEY
@@ -220,7 +220,7 @@ def _side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array, keys
 
 @exact_kernel
 def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: npt.NDArray[Number]) -> int:
-    """Add numbers to the sums of their keys, for which there is room; return how many keys were new.  0 is no key."""
+    """Add numbers to the sums of their keys, with enough free slots; return the number of new keys; 0 is skipped."""
     new = 0
     for k in range(len(keys)):
         if keys[k] == NO_KEY:
@@ -234,14 +234,14 @@ def _add(keys: HashArray, numbers: npt.NDArray[Number], slots: HashArray, sums: 
 
 
 @exact_kernel
-def _look_up(keys: HashArray, slots: HashArray, sums: npt.NDArray[Number], found: npt.NDArray[Number]) -> None:
-    """found[k] = the sum of key k; an empty slot has the sum 0."""
+def _look_up(keys: HashArray, slots: HashArray, sums: npt.NDArray[Number], values: npt.NDArray[Number]) -> None:
+    """Store the sum of key k in values[k]; an empty slot has the sum 0."""
     for k in range(len(keys)):
-        found[k] = sums[find_key(slots, keys[k])]
+        values[k] = sums[find_key(slots, keys[k])]
 
 
 def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> HashArray:
-    """The keys of the source and of the target of some lines.
+    """Return the keys of the source and of the target of some lines.
 
     Args:
         text: uint8, shape (B,), lines of `source ||| target ||| ...`.
@@ -262,16 +262,16 @@ def side_keys(text: ByteArray, line_offsets: Int64Array, rows: Int64Array) -> Ha
 
 
 class KeyedSums(Generic[Number]):
-    """Key -> sum, in open addressing.
+    """A hash table of sums by key, with open addressing.
 
-    `look_up` may be called by several threads at once, but not while something is added.
+    `look_up` may be called by several threads at once, but not at the same time as `add`.
 
     Args:
         kind: of the sums.
 
     Attributes:
-        slots: uint64, the keys where `find_key` finds them; 0 where there is none.
-        sums: of the same shape; 0 where there is no key.
+        slots: uint64, the keys in the slots of `find_key`; 0 for an empty slot.
+        sums: of the same shape; 0 for an empty slot.
     """
 
     def __init__(self, kind: type[Number]) -> None:
@@ -284,7 +284,7 @@ class KeyedSums(Generic[Number]):
         """Add number k to the sum of key k.
 
         Args:
-            keys: uint64, shape (K,), as from `side_keys`; a key may come several times, 0 is none.
+            keys: uint64, shape (K,), as from `side_keys`; keys may occur several times, 0 is skipped.
             numbers: shape (K,), of the kind of the sums.
         """
         if keys.dtype != np.uint64 or numbers.dtype != self._kind or keys.ndim != 1 or keys.shape != numbers.shape:
@@ -295,21 +295,21 @@ class KeyedSums(Generic[Number]):
         self._keys += int(_add(np.ascontiguousarray(keys), np.ascontiguousarray(numbers), self.slots, self.sums))
 
     def shrink(self) -> None:
-        """Give back what was kept for keys to come."""
+        """Release the memory that was reserved for further keys."""
         if _size(self._keys) < len(self.slots):
             self._resize(_size(self._keys))
 
     def look_up(self, keys: HashArray) -> npt.NDArray[Number]:
-        """The sums of K keys, shape (K,); 0 where there is none.
+        """Return the sums of K keys, shape (K,); 0 for a missing key.
 
         Args:
             keys: uint64, shape (K,), as from `side_keys`.
         """
         if keys.dtype != np.uint64 or keys.ndim != 1:
             raise ValueError("expected uint64 keys")
-        found = np.empty(len(keys), self._kind)
-        _look_up(np.ascontiguousarray(keys), self.slots, self.sums, found)
-        return found
+        values = np.empty(len(keys), self._kind)
+        _look_up(np.ascontiguousarray(keys), self.slots, self.sums, values)
+        return values
 
     def _resize(self, size: int) -> None:
         slots, sums = np.zeros(size, np.uint64), np.zeros(size, self._kind)
@@ -318,13 +318,13 @@ class KeyedSums(Generic[Number]):
 
 
 def _size(keys: int) -> int:
-    """Slots for so many keys, one of them at least empty."""
+    """Return the number of slots for this many keys, at least one of them empty."""
     return keys + keys // 2 + 1
 
 
 @inner_kernel
 def _spread(h: np.uint64) -> np.uint64:
-    """Every bit of a hash moves half of the bits: sums of FNV hashes of short words would meet."""
+    """Mix the bits of a hash, because sums of FNV hashes of short words would collide."""
     h = (h ^ (h >> _HALF)) * _SPREAD
     h = (h ^ (h >> _HALF)) * _SPREAD
     return h ^ (h >> _HALF)
@@ -347,7 +347,7 @@ def _hash_words(text: ByteArray, starts: Int64Array, ends: Int64Array, offsets: 
 
 
 def hash_words(text: ByteArray, starts: Int64Array, ends: Int64Array) -> HashedPhrases:
-    """The phrases text[starts[i]:ends[i]], whose words stand between spaces and tabs.
+    """Return the hashed words of the phrases text[starts[i]:ends[i]], separated by spaces and tabs.
 
     Args:
         text: uint8, shape (B,).

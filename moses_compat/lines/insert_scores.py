@@ -1,4 +1,4 @@
-"""Similarities and probabilities as Moses score columns; lines written back byte for byte, or with more behind them.
+"""Similarities and probabilities as Moses score columns; writing lines unchanged or with appended scores or fields.
 
 Moses takes the logarithm of every score of a table: 0 becomes -100, a negative number becomes NaN and poisons the
 hypothesis.  So a similarity s in [-1, 1] is written as
@@ -23,20 +23,20 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, EntryBlock, FloatArray, Int64Array, Mask
 
 SCALES = ("exp", "probability", "raw")
-# The scale that cannot be undone, as it looks at all entries of a source; see `scoring.candidate_softmax`.
+# The scale that cannot be inverted, as it depends on all entries of a source; see `scoring.candidate_softmax`.
 SOFTMAX = "softmax"
-# A logarithm below this says no more than "never"; as a probability it is 2e-22.
+# Logarithms are clipped to this value; as a probability it is 2e-22.
 LEAST_LOG = -50.0
 _SMALLEST_PROBABILITY = 1e-6
-# A space, and a sign, one digit, a point, six digits; or a number of six significant digits.
+# Width of a space, and a sign, one digit, a point, six digits; or of a number of six significant digits.
 _WIDTH = max(10, 1 + MAX_WIDTH)
-# ` |||`, and a space, 19 digits and a point for each number of a field that is added.
+# Widths of ` |||`, and of a space, 19 digits and a point for each number of an appended field.
 _SEPARATOR_WIDTH = 4
 _NUMBER_WIDTH = 21
 
 
 def scale_similarities(similarities: FloatArray, scale: str) -> DoubleArray:
-    """Similarities -> scores.
+    """Convert similarities to scores.
 
     Args:
         similarities: float32 in [-1, 1], any shape.
@@ -62,7 +62,7 @@ def scale_range(scale: str) -> tuple[float, float]:
 
 
 def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
-    """The inverse of `scale_similarities`, clipped to [-1, 1]."""
+    """Invert `scale_similarities`; the result is clipped to [-1, 1]."""
     if scale == "exp":
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.log(scores) + 1.0
@@ -77,12 +77,12 @@ def unscale_scores(scores: DoubleArray, scale: str) -> FloatArray:
 
 
 def scale_logarithms(logs: FloatArray) -> DoubleArray:
-    """Natural logarithms of probabilities -> scores: exp, of -50 to 0; 1 for NaN, which says nothing."""
+    """Convert natural logarithms of probabilities to scores: exp of [-50, 0]; NaN (no score) becomes 1."""
     return np.exp(np.clip(np.nan_to_num(logs.astype(np.float64), nan=0.0), LEAST_LOG, 0.0))
 
 
 def least_probability(probabilities: DoubleArray) -> DoubleArray:
-    """Probabilities of which none is smaller than `scale_logarithms` writes."""
+    """Return the probabilities, raised to at least the smallest that `scale_logarithms` writes."""
     return np.maximum(probabilities, np.exp(LEAST_LOG))
 
 
@@ -109,7 +109,7 @@ def _annotate(
     significant: Mask,
     out: ByteArray,
 ) -> int:
-    """Write the kept lines; return how many bytes they are."""
+    """Write the kept lines; return their size in bytes."""
     position = 0
     for line in range(len(keep)):
         if not keep[line]:
@@ -149,13 +149,13 @@ def _select(text: ByteArray, line_offsets: Int64Array, keep: Mask, out: ByteArra
 
 
 def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, significant: Mask | None = None) -> ByteArray:
-    """The kept lines with scores appended to their score field; faulty lines as they were.
+    """Return the kept lines with scores appended to their score field; faulty lines are unchanged.
 
     Args:
         block: N entries.
-        scores: shape (N, C), finite; those with six decimals are smaller than 10.
+        scores: shape (N, C), finite; those with six decimals must be smaller than 10.
         keep: bool, shape (N,).
-        significant: bool, shape (C,), which scores have six significant digits instead of six decimals; none if None.
+        significant: bool, shape (C,), scores with six significant digits instead of six decimals; none if None.
 
     Raises:
         ValueError: a score is not finite, or `significant` is of another shape.
@@ -172,7 +172,7 @@ def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, signific
 
 
 def selected_lines(text: ByteArray, line_offsets: Int64Array, keep: Mask) -> ByteArray:
-    """The kept lines, byte for byte, in their order.
+    """Return the kept lines, byte for byte, in their order.
 
     Args:
         text: uint8.
@@ -195,7 +195,7 @@ def _append(
     millionths: Int64Array,
     out: ByteArray,
 ) -> int:
-    """Copy the kept lines with counts[line, :] and millionths[line, :] millionths appended; return the size."""
+    """Copy the kept lines, append counts[line, :] and millionths[line, :] millionths; return the size in bytes."""
     place = 0
     for line in range(len(keep)):
         if not keep[line]:
@@ -222,17 +222,17 @@ def _append(
 def lines_with_fields(
     text: ByteArray, line_offsets: Int64Array, faulty: Mask, keep: Mask, counts: Int64Array, values: DoubleArray
 ) -> ByteArray:
-    """The kept lines with more fields behind the last, ` ||| cfe cf ce` and ` ||| -ln p` as Moses' filter-pt adds them.
+    """Return the kept lines with appended fields, ` ||| cfe cf ce` and ` ||| -ln p` as Moses' filter-pt adds them.
 
-    Faulty lines stay as they were.
+    Faulty lines are unchanged.
 
     Args:
         text: uint8.
         line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
         faulty, keep: bool, shape (N,).
-        counts: int64, shape (N, C), not negative: one field, ` ||| c c c`; none if C is 0.
-        values: float64, shape (N, V), in [0, 10^12): a field each, ` ||| v`, with up to six decimals and no trailing
-            zeros.
+        counts: int64, shape (N, C), not negative, written as one field, ` ||| c c c`; no field if C is 0.
+        values: float64, shape (N, V), in [0, 10^12), each written as a field, ` ||| v`, with up to six decimals and no
+            trailing zeros.
     """
     millionths = np.floor(values * MILLION + 0.5).astype(np.int64)
     width = 2 * _SEPARATOR_WIDTH + _NUMBER_WIDTH * (counts.shape[1] + values.shape[1])

@@ -18,7 +18,7 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel, inner_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array
 from phrasetool.smt.decoder.features import LOWEST_SCORE
 
-# The largest position that is read, so that a point fits into 32 bits.
+# The largest position that is accepted, so that a point fits into 32 bits.
 MAX_POSITION = 32767
 _POINT = re.compile(rb"[0-9]+-[0-9]+")
 
@@ -30,12 +30,12 @@ MILLION = 10**6
 _E = np.uint8(ord("e"))
 _WORDS = np.frombuffer(b"infnan", np.uint8)
 
-# 10**k as the sum of two doubles, for k from -_LOWEST to 350; the second is what the first leaves out.  Powers beyond
-# the range of doubles are kept scaled, by 2**-_SCALE above 10**200.
+# 10**k as the sum of two doubles, for k from -_LOWEST to 350; the second is the rounding error of the first.  Powers
+# above 10**200 are scaled by 2**-_SCALE, because the largest are beyond the range of doubles.
 _LOWEST = 310
 _SCALED_FROM = 200
 _SCALE = 512
-# The last power of ten that is a double; beyond its inverse no double lies halfway between two numbers of six digits.
+# The largest exact power of ten; beyond its inverse no double lies halfway between two numbers of six digits.
 _EXACT = 22
 
 _LOWER = np.uint8(32)
@@ -46,30 +46,30 @@ _N = np.uint8(ord("n"))
 _NINE = np.uint8(9)
 
 OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN = range(5)
-# Scores that Moses' training writes, and the columns of p(f|e) and p(e|f) among them.
+# Number of scores that Moses' training writes, and the columns of p(f|e) and p(e|f).
 TRAINED = 4
 INVERSE_COLUMN, DIRECT_COLUMN = 0, 2
 MOSES_SCORES = ("phi(f|e)", "lex(f|e)", "phi(e|f)", "lex(e|f)")
 
 
 def is_point(token: bytes) -> bool:
-    """Whether a token is an alignment point that can be read."""
+    """Whether a token is a valid alignment point within the limit."""
     positions = token.split(b"-") if _POINT.fullmatch(token) else []
     return bool(positions) and all(int(position) <= MAX_POSITION for position in positions)
 
 
 def point_fault(token: bytes) -> str:
-    """Return why a token is no alignment point that can be read: it is none, or a position is beyond the limit."""
-    found = token[:40].decode("utf-8", "replace")
+    """Return why a token is rejected as an alignment point: it is malformed, or a position is beyond the limit."""
+    shown = token[:40].decode("utf-8", "replace")
     if _POINT.fullmatch(token):
-        longest = f"{MAX_POSITION:,}, the largest that is read: sentences have at most {MAX_POSITION + 1:,} words"
-        return f"the point {found} has a position beyond {longest}"
-    return f"expected alignment points like 0-0 1-2, found {found!r}"
+        longest = f"{MAX_POSITION:,}, the largest supported: sentences have at most {MAX_POSITION + 1:,} words"
+        return f"the point {shown} has a position beyond {longest}"
+    return f"expected alignment points like 0-0 1-2, found {shown!r}"
 
 
 @borrowing_kernel
 def read_position(text: ByteArray, i: int, end: int) -> tuple[int, int]:
-    """The number at text[i:end], -1 if there is none, and where it ends."""
+    """Return the number at text[i:end], -1 if there is none, and the offset of its end."""
     value = -1
     while i < end and ZERO <= text[i] <= NINE:
         value = min(max(value, 0) * 10 + int(text[i]) - int(ZERO), MAX_POSITION + 1)
@@ -96,7 +96,7 @@ _SPLITTER = 134217729.0
 
 @exact_kernel
 def _product_error(a: float, b: float) -> float:
-    """What the product of two doubles loses when it is rounded (Dekker 1971)."""
+    """Return the rounding error of the product of two doubles (Dekker 1971)."""
     a_high = _SPLITTER * a
     a_high -= a_high - a
     a_low = a - a_high
@@ -108,9 +108,9 @@ def _product_error(a: float, b: float) -> float:
 
 @exact_kernel
 def _scaled_digits(value: float, power: int) -> int:
-    """value * 10**power, which is below 10**15, rounded to an integer as if computed exactly, halves to even."""
+    """Return value * 10**power, which is below 10**15, correctly rounded to an integer, halves to even."""
     if -_EXACT <= power < 0:
-        # Divided, because the negative powers are not exact, and a half must be told from almost a half.
+        # Division, because negative powers are not exact, and an exact half must be distinguished from almost a half.
         divisor = _POWER_HIGH[_LOWEST - power]
         product = value / divisor
         rest = ((value - product * divisor) - _product_error(product, divisor)) / divisor
@@ -119,7 +119,7 @@ def _scaled_digits(value: float, power: int) -> int:
         if power > _SCALED_FROM:
             value *= 2.0**_SCALE
         elif power < -_SCALED_FROM:
-            # Keeps the splitting of the product from overflowing.
+            # Prevents overflow in the splitting of the product.
             value, high, low = value * 2.0**-_SCALE, high * 2.0**_SCALE, low * 2.0**_SCALE
         product = value * high
         rest = _product_error(value, high) + value * low
@@ -202,7 +202,7 @@ def write_integer(out: ByteArray, place: int, value: int) -> int:
 
 @inner_kernel
 def write_millionths(out: ByteArray, place: int, millionths: int) -> int:
-    """Write a number of millionths, from 0, with up to six decimals and no zeros behind; return the place after it."""
+    """Write a number of millionths, from 0, with up to six decimals, no trailing zeros; return the place after it."""
     place = write_integer(out, place, millionths // MILLION)
     rest = millionths % MILLION
     if rest == 0:
@@ -257,7 +257,7 @@ def _write_scientific(out: ByteArray, place: int, digits: int, count: int, expon
 
 @borrowing_kernel
 def _letters(text: ByteArray, start: int, end: int, first: int, second: int, third: int) -> bool:
-    """Whether a token is these three letters, in either case."""
+    """Whether a token consists of these three letters, in upper or lower case."""
     return (
         end - start == 3
         and text[start] | _LOWER == first
@@ -268,7 +268,7 @@ def _letters(text: ByteArray, start: int, end: int, first: int, second: int, thi
 
 @borrowing_kernel
 def check_number(text: ByteArray, start: int, end: int) -> int:
-    """OK, NOT_A_NUMBER or IS_NAN for the token text[start:end]; `inf` is a number, as it is for Moses."""
+    """Return OK, NOT_A_NUMBER or IS_NAN for the token text[start:end]; `inf` is a number, as in Moses."""
     i = start
     if i < end and (text[i] == PLUS or text[i] == MINUS):
         i += 1
@@ -299,7 +299,7 @@ def check_number(text: ByteArray, start: int, end: int) -> int:
 
 @borrowing_kernel
 def read_number(text: ByteArray, start: int, end: int) -> float:
-    """The value of a token that `check_number` accepted."""
+    """Return the value of a token that `check_number` accepted."""
     i = start
     sign = 1.0
     if text[i] == PLUS or text[i] == MINUS:
@@ -309,7 +309,7 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
         return sign * np.inf
     mantissa = 0.0
     exponent = 0
-    # Eighteen digits are more than a double holds; the rest only count for the exponent.
+    # Eighteen digits exceed the precision of a double; further digits only change the exponent.
     while i < end and ZERO <= text[i] <= NINE:
         if mantissa < 1e18:
             mantissa = mantissa * 10.0 + (text[i] - ZERO)
@@ -334,20 +334,20 @@ def read_number(text: ByteArray, start: int, end: int) -> float:
             power = power * 10 + np.int64(text[i] - ZERO)
             i += 1
         exponent += power_sign * min(power, 10000)
-    # In two steps, so that neither a long mantissa nor an extreme exponent overflows on the way.
+    # In two steps, so that neither a long mantissa nor an extreme exponent overflows in between.
     half = exponent // 2
     return sign * mantissa * 10.0**half * 10.0 ** (exponent - half) if mantissa > 0 else sign * 0.0
 
 
 @inner_kernel
 def _closes(text: ByteArray, i: int, end: int) -> bool:
-    """Whether the score field text[:end] is over at `i`: by its end, or a separator."""
+    """Whether the score field text[:end] ends at `i`, with the text or at a separator."""
     return i >= end or (text[i] == PIPE and i + 2 < end and text[i + 1] == PIPE and text[i + 2] == PIPE)
 
 
 @inner_kernel
 def _plain_number(text: ByteArray, i: int, end: int) -> int:
-    """The byte after a number without sign at the beginning of text[i:end], with a digit before its exponent; or -1."""
+    """Return the end of an unsigned number at the start of text[i:end], with a digit before its exponent; or -1."""
     first = i
     while i < end and text[i] - ZERO <= _NINE:
         i += 1
@@ -372,9 +372,9 @@ def _plain_number(text: ByteArray, i: int, end: int) -> int:
 
 @borrowing_kernel
 def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: Int64Array) -> None:
-    """Check the score field at `start`; it ends at `|||` or `end`.
+    """Check the score field at `start`, which ends at `|||` or `end`.
 
-    result = (fault, number of scores, end of the last score).
+    Stores (fault, number of scores, end of the last score) in `result`.
     """
     count = 0
     fault = OK
@@ -403,16 +403,16 @@ def scan_scores(text: ByteArray, start: int, end: int, expected: int, result: In
 
 @borrowing_kernel
 def read_columns(
-    text: ByteArray, start: int, end: int, wanted: Int64Array, values: npt.NDArray[np.float64], line: int
+    text: ByteArray, start: int, end: int, columns: Int64Array, values: npt.NDArray[np.float64], line: int
 ) -> None:
-    """values[line, w] = score number wanted[w] of the good score field text[start:end]."""
+    """Store score number columns[w] of the valid score field text[start:end] in values[line, w]."""
     count = 0
     i = skip_blanks(text, start, end)
     while i < end:
         first = i
         i = token_end(text, i, end)
-        for w in range(len(wanted)):
-            if wanted[w] == count:
+        for w in range(len(columns)):
+            if columns[w] == count:
                 values[line, w] = read_number(text, first, i)
         count += 1
         i = skip_blanks(text, i, end)
@@ -423,12 +423,12 @@ def require_trained_scores(name: str, scores: int, line: int, purpose: str | Non
 
     Args:
         name: the table, as messages call it.
-        scores: of its entries; -1 if the table has no entry.
+        scores: number of scores per entry; -1 if the table has no entry.
         line: line number of an entry, from 1.
-        purpose: what needs the scores, for the message.
+        purpose: the feature that needs the scores, for the message.
 
     Raises:
-        DataError: there are too few.
+        DataError: the entries have too few scores.
     """
     if not 0 <= scores < TRAINED:
         return
@@ -439,11 +439,11 @@ def require_trained_scores(name: str, scores: int, line: int, purpose: str | Non
 
 
 def log_scores(name: str, values: DoubleArray, entries: Int64Array) -> FloatArray:
-    """The scores of N entries as a model sees them, by Moses' TransformScore and FloorScore.
+    """Return the scores of N entries as a model uses them, by Moses' TransformScore and FloorScore.
 
     Args:
         name: the table, as messages call it.
-        values: float64, shape (N, C), as written.
+        values: float64, shape (N, C), as in the table.
         entries: int64, shape (N,), 0-based numbers of the entries in the table.
 
     Returns:

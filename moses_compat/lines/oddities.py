@@ -1,4 +1,4 @@
-"""What is odd about the lines of a table, in one look at every byte; what Moses makes of it is said in `loaders`."""
+"""Unusual properties of the lines of a table, found in one pass; `loaders` describes how Moses reads them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from phrasetool.phrases import ByteArray, Int64Array
     BARS_ONLY, ZERO_BYTE, EMPTY_BRACKETS, TARGET_NON_TERMINAL, BRACKETS,
 ) = (1 << bit for bit in range(31))  # fmt: skip
 
-# Counts of an entry: none, of a side or both sides alone, and of the pair.
+# Kinds of counts of an entry: none, only of one or both sides, and of the pair.
 COUNT_KINDS = ("none", "sides", "joint")
 
 _JOINT = 2
-# Factors of a token are counted up to this; five stands for more, as Moses takes four.
+# The number of factors of a token is counted up to this; Moses supports four, so five stands for too many.
 MOST_FACTORS = 5
 
-# The keys Moses registers (moses/PP/Factory.cpp); any other stops it.
+# The keys that Moses registers (moses/PP/Factory.cpp); it stops at any other.
 _KEYS = [
     b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent",
     b"TargetPreferences", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation",
@@ -47,11 +47,11 @@ _BRACE = np.uint8(ord("{"))
 def _look_at_phrase(
     text: ByteArray, start: int, end: int, line: int, h: int, tokens_by_factors: Int64Array, first_lines: Int64Array
 ) -> tuple[int, int, int, int, int]:
-    """Look at one side of an entry.
+    """Analyse one side of an entry.
 
     Returns:
-        Flags; tokens without the label; a bit for each of the first 63 tokens that is a non-terminal; how many
-        non-terminals there are; the hash of the tokens, going on from h.
+        Flags; number of tokens without the label; a bit for each of the first 63 tokens that is a non-terminal; number
+        of non-terminals; the hash of the tokens, continued from h.
     """
     flags = 0
     words = 0
@@ -105,9 +105,9 @@ def _look_at_alignment(
     target_mask: int,
     labels: int,
 ) -> int:
-    """Flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one.
+    """Return the flags of an alignment field; NON_TERMINALS if it does not pair each non-terminal with exactly one.
 
-    labels: bit 0 and 1, whether a label follows the words of the source and of the target.
+    labels: bits 0 and 1 are set if a label follows the words of the source and of the target.
     """
     flags = 0
     source_tokens, target_tokens = source_words + (labels & 1), target_words + (labels >> 1)
@@ -125,7 +125,7 @@ def _look_at_alignment(
             return BAD_ALIGNMENT
         if target_words == 0:
             flags |= POINTS_WITHOUT_TARGET
-        # An entry without a source is of no use in any case.
+        # An entry without a source is useless anyway.
         if source_tokens > 0 and (source >= source_tokens or target >= target_tokens):
             flags |= BEYOND_TOKENS
         if target >= target_tokens:
@@ -148,7 +148,7 @@ def _look_at_alignment(
 
 @exact_kernel
 def _look_at_counts(text: ByteArray, start: int, end: int) -> tuple[int, int]:
-    """Flags of a field of counts, and which of `COUNT_KINDS` it has."""
+    """Return the flags of a field of counts, and the index of its kind in `COUNT_KINDS`."""
     flags, kind = 0, 0
     count = 0
     target, source = np.nan, np.nan
@@ -174,7 +174,7 @@ def _look_at_counts(text: ByteArray, start: int, end: int) -> tuple[int, int]:
 
 @exact_kernel
 def _look_at_sparse(text: ByteArray, start: int, end: int) -> int:
-    """Flags of a field of names and numbers in turn."""
+    """Return the flags of a field of alternating names and numbers."""
     flags = 0
     count = 0
     i = skip_blanks(text, start, end)
@@ -204,7 +204,7 @@ def _is_known_key(text: ByteArray, start: int, end: int) -> bool:
 
 @exact_kernel
 def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
-    """Flags of a field of `{{Key value}}`."""
+    """Return the flags of a field of `{{Key value}}`."""
     i = skip_blanks(text, start, end)
     if i == end:
         return 0
@@ -220,7 +220,7 @@ def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
             return flags | BAD_PROPERTY
         if not _is_known_key(text, first, i):
             flags |= UNKNOWN_PROPERTY
-        # Moses looks for the next `{{` only.
+        # Moses only searches for the next `{{`.
         while i < end and not (text[i] == _BRACE and i + 1 < end and text[i + 1] == _BRACE):
             i += 1
     return flags
@@ -228,7 +228,7 @@ def _look_at_properties(text: ByteArray, start: int, end: int) -> int:
 
 @exact_kernel
 def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
-    """Flags of the blanks of a line."""
+    """Return the flags of the blanks of a line."""
     flags = 0
     for i in range(start, end):
         if text[i] == 0:
@@ -236,7 +236,7 @@ def _look_at_spacing(text: ByteArray, start: int, end: int) -> int:
         elif text[i] == TAB_BYTE:
             flags |= TAB
         elif text[i] == SPACE and i + 1 < end and text[i + 1] == SPACE:
-            # Two spaces are all there is of an empty field that is written like a full one.
+            # An empty field written like any other consists of two spaces.
             empty = i > start and text[i - 1] == PIPE and i + 2 < end and text[i + 2] == PIPE
             if not empty:
                 flags |= DOUBLE_SPACE
@@ -259,7 +259,7 @@ def _has_gap(text: ByteArray, start: int, end: int) -> bool:
 
 @exact_kernel
 def _find_bars(text: ByteArray, start: int, end: int, bars: Int64Array) -> tuple[int, int]:
-    """Put where the first `|||` are into `bars`, then the end; return how many there are, and TIGHT or 0."""
+    """Store the positions of the first `|||` in `bars`, then the end; return their number, and TIGHT or 0."""
     flags = 0
     count = 0
     i = find_separator(text, start, end)
@@ -286,9 +286,9 @@ def _look_behind_scores(
     target_mask: int,
     labels: int,
 ) -> tuple[int, int]:
-    """Flags of the fields from the alignment on, and the kind of counts.
+    """Return the flags of the fields from the alignment on, and the kind of counts.
 
-    `bars` holds where the first `|||` are, then the end; labels: see `_look_at_alignment`.
+    `bars` holds the positions of the first `|||`, then the end; labels: see `_look_at_alignment`.
     """
     kind = 0
     if count < 3:
@@ -307,15 +307,15 @@ def _look_behind_scores(
 
 
 class LineLook(NamedTuple):
-    """What was seen of N lines.
+    """Properties of N lines.
 
     Attributes:
         flags: int64, shape (N,), the bits above.
-        fields: int64, shape (N,), how many fields each line has.
-        counts: int64, shape (N,), which of `COUNT_KINDS` each line has.
-        source_hashes, pair_hashes: int64, shape (N,), of the tokens, whatever blanks are between them; 0 where there
-            are fewer than three fields.
-        tokens_by_factors: int64, shape (2, 6), tokens of the source and of the target with so many factors.
+        fields: int64, shape (N,), number of fields of each line.
+        counts: int64, shape (N,), index in `COUNT_KINDS` for each line.
+        source_hashes, pair_hashes: int64, shape (N,), of the tokens, regardless of the blanks between them; 0 for lines
+            with fewer than three fields.
+        tokens_by_factors: int64, shape (2, 6), numbers of source and target tokens by their number of factors.
         first_lines: int64, shape (2, 6), the first line with such a token, or -1.
     """
 
@@ -341,15 +341,15 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
         returned = end > start and text[end - 1] == CR
         if returned:
             end -= 1
-        count, found = _find_bars(text, start, end, bars)
+        count, line_flags = _find_bars(text, start, end, bars)
         look.fields[line] = count + 1
-        found |= _look_at_spacing(text, start, end)
+        line_flags |= _look_at_spacing(text, start, end)
         if returned:
-            found |= CARRIAGE_RETURN
+            line_flags |= CARRIAGE_RETURN
         if skip_blanks(text, start, end) == end:
-            found |= BLANK
+            line_flags |= BLANK
         if count < 2:
-            flags[line] = found
+            flags[line] = line_flags
             continue
         source_flags, source_words, source_mask, source_rules, h = _look_at_phrase(
             text, start, bars[0], line, FNV_BASIS, tokens_by_factors[0], first_lines[0]
@@ -358,31 +358,31 @@ def _look(text: ByteArray, line_offsets: Int64Array, look: LineLook) -> None:
             text, bars[0] + 3, bars[1], line, fnv(h, PIPE), tokens_by_factors[1], first_lines[1]
         )
         look.source_hashes[line], look.pair_hashes[line] = np.int64(h), np.int64(both)
-        found |= source_flags | target_flags
+        line_flags |= source_flags | target_flags
         if source_flags & target_flags & LABEL_AT_END:
-            found |= RULE
+            line_flags |= RULE
         if skip_blanks(text, start, bars[0]) == bars[0]:
-            found |= EMPTY_SOURCE
+            line_flags |= EMPTY_SOURCE
         if skip_blanks(text, bars[0] + 3, bars[1]) == bars[1]:
-            found |= EMPTY_TARGET
+            line_flags |= EMPTY_TARGET
         for field in range(min(count + 1, 4)):
             if _has_gap(text, bars[field - 1] + 3 if field else start, bars[field]):
-                found |= GAP | (PHRASE_GAP if field < 2 else 0)
+                line_flags |= GAP | (PHRASE_GAP if field < 2 else 0)
         if source_rules != target_rules:
-            found |= NON_TERMINALS
+            line_flags |= NON_TERMINALS
         labels = (source_flags & LABEL_AT_END > 0) + 2 * (target_flags & LABEL_AT_END > 0)
         behind, look.counts[line] = _look_behind_scores(
             text, bars, count, source_words, target_words, source_mask, target_mask, labels
         )
-        found |= behind
-        if source_rules == 0 and found & NON_TERMINALS:
-            # Moses looks for the partners of the source's alone.
-            found ^= NON_TERMINALS | TARGET_NON_TERMINAL
-        flags[line] = found
+        line_flags |= behind
+        if source_rules == 0 and line_flags & NON_TERMINALS:
+            # Moses only checks the partners of source non-terminals.
+            line_flags ^= NON_TERMINALS | TARGET_NON_TERMINAL
+        flags[line] = line_flags
 
 
 def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
-    """Look at whole lines.
+    """Analyse whole lines.
 
     Args:
         text: uint8.
@@ -398,8 +398,8 @@ def look_at_lines(text: ByteArray, line_offsets: Int64Array) -> LineLook:
 
 
 @exact_kernel
-def _count_scores(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, found: Int64Array) -> None:
-    """found[k] = how many tokens the third field of line lines[k] has."""
+def _count_scores(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, token_counts: Int64Array) -> None:
+    """Store the number of tokens in the third field of line lines[k] in token_counts[k]."""
     for k in range(len(lines)):
         i, end = line_offsets[lines[k]], line_offsets[lines[k] + 1]
         for _ in range(2):
@@ -407,41 +407,41 @@ def _count_scores(text: ByteArray, line_offsets: Int64Array, lines: Int64Array, 
             i = bar + 3 if bar >= 0 else end
         bar = find_separator(text, i, end)
         end = bar if bar >= 0 else end
-        found[k] = 0
+        token_counts[k] = 0
         i = skip_blanks(text, i, end)
         while i < end and text[i] != LF and text[i] != CR:
             i = skip_blanks(text, token_end(text, i, end), end)
-            found[k] += 1
+            token_counts[k] += 1
 
 
 def count_scores_of(text: ByteArray, line_offsets: Int64Array, lines: Int64Array) -> Int64Array:
-    """How many words the third field of some lines has, whether they are numbers or not.
+    """Return the number of words in the third field of each selected line, whether they are numbers or not.
 
     Args:
         text: uint8.
         line_offsets: int64, shape (N + 1,).
         lines: int64, shape (L,).
     """
-    found = np.empty(len(lines), np.int64)
-    _count_scores(text, line_offsets, lines, found)
-    return found
+    token_counts = np.empty(len(lines), np.int64)
+    _count_scores(text, line_offsets, lines, token_counts)
+    return token_counts
 
 
 @exact_kernel
 def _beginning(text: ByteArray, start: int, end: int) -> int:
-    """Where a line begins without the blanks before its source; an empty source keeps the one before its bars."""
+    """Return the start of a line without leading blanks; an empty source keeps the blank before its bars."""
     i = skip_blanks(text, start, end)
     return i - 1 if i > start and i < end and text[i] == PIPE else i
 
 
 @exact_kernel
 def lines_out_of_order(text: ByteArray, line_offsets: Int64Array, trimmed: bool = False) -> tuple[int, int]:
-    """How many lines are below the one before them in byte order, and the first such line, from 0 (-1: none).
+    """Return the number of lines that sort before their predecessor in byte order, and the first (0-based; -1: none).
 
     Args:
         text: uint8.
         line_offsets: int64, shape (N + 1,).
-        trimmed: whether blanks at the beginning of lines are passed over, as some programs do.
+        trimmed: whether leading blanks of lines are ignored, as in some programs.
     """
     count, first = 0, -1
     for line in range(1, len(line_offsets) - 1):
@@ -462,7 +462,7 @@ def lines_out_of_order(text: ByteArray, line_offsets: Int64Array, trimmed: bool 
 
 
 def lines_not_utf8(text: ByteArray, line_offsets: Int64Array) -> Int64Array:
-    """The lines that are not UTF-8, from 0."""
+    """Return the 0-based numbers of the lines that are not valid UTF-8."""
     shown = valid_utf8(text)
     if shown is text:
         return np.zeros(0, np.int64)

@@ -130,7 +130,7 @@ BAD = [
     ("2.ini", VERSION_2.replace("Memory name=Tr", "Compact name=Tr"), r"2.ini:16: TranslationModel0 is a CompactPT"),
     ("2.ini", VERSION_2.replace("num-features=2", "num-features=3"), "2.ini:16: TranslationModel0 has num-features=3"),
     ("2.ini", VERSION_2.replace(" TranslationModel0=", "#"), "2.ini:16: [weight] has no line TranslationModel0="),
-    ("2.ini", VERSION_2.replace("LM0", "L_M"), "L_M: tuning takes a name with an underscore"),
+    ("2.ini", VERSION_2.replace("LM0", "L_M"), "L_M: tuning treats a name with an underscore"),
     ("2.ini", VERSION_2.replace("name=Fixed", "name=LM0"), "a second feature with the name LM0"),
     ("2.ini", "das ||| the ||| 1", "there is no [feature] section"),
     ("small.gz", "das ||| the ||| 1\n", "2.ini:16: TranslationModel0 has num-features=2, but the entries of the table "

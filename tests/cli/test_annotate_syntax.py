@@ -132,7 +132,7 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     assert worth[kept].min() >= worth[~kept].max() - 1e-5
 
     alone = run_inside(*both, tmp_path / "c", "-m", syntax_folder)
-    assert (alone.code, "asks for meaning, too; name a model that says it with -m" in alone.message) == (1, True)
+    assert (alone.code, "also needs semantic similarities; name a model for them with -m" in alone.message) == (1, True)
     method = ("prune", table, "--method", "syntax+count", *size, tmp_path / "c")
     unasked = run_inside(*method, "-m", syntax_folder, "-m", model_folder)
     assert (unasked.code, "the method syntax+count(product) has no use for this model" in unasked.message) == (1, True)

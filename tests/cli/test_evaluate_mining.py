@@ -46,7 +46,7 @@ def test_nothing_mined(files):
     [
         (("gold.tsv", "gold.tsv"), 1, "gold.tsv:1: expected a score, a source and a target"),
         (("bad.tsv", "gold.tsv"), 1, "bad.tsv:2: 'nan' is not a score; expected a finite number"),
-        (("mined.tsv", "empty.tsv"), 1, "empty.tsv: there is no pair in it"),
+        (("mined.tsv", "empty.tsv"), 1, "empty.tsv: has no pairs"),
         (("mined.tsv", "half.tsv"), 1, "half.tsv:1: expected a source and a target, with a tab between"),
         (("mined.tsv", "none.tsv"), 1, "none.tsv: "),
         (("-", "-"), 2, "only one file can be standard input"),

@@ -375,7 +375,7 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
 def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
     source, target = bitext(tmp_path, dirty_lines(60))
     done = run_inside("filter-bitext", source, target, "--cross-train", *kept)
-    assert (done.code, "half of its pairs are 30 to learn from; expected 100" in done.message) == (1, True)
+    assert (done.code, "half of its pairs are only 30; expected 100" in done.message) == (1, True)
     piped = run_inside("filter-bitext", "-", target, "--cross-train", *kept, stdin=source.read_bytes())
     assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
     both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)

@@ -274,8 +274,8 @@ def test_what_cannot_be_meant(arguments, code, message, tmp_path, monkeypatch):
     ("source", "options", "message"),
     [
         (b"a\n\xff\xfe b\n", (), "s.txt:2: is not UTF-8"),
-        (b"", (), "s.txt: there is no sentence in it"),
-        (b"\n \n", (), "s.txt: there is no sentence in it"),
+        (b"", (), "s.txt: has no sentences"),
+        (b"\n \n", (), "s.txt: has no sentences"),
         (b"x1\ta b\nno name\n", ("--ids",), "s.txt:2: expected a name, a tab and a sentence"),
         (b"s1\n", ("--dev-gold", "gold.tsv"), "gold.tsv: none of its 1 pairs was found; are they of these texts?"),
     ],

@@ -101,7 +101,7 @@ def test_labels_of_a_bitext(folder):
         write(folder / name, b"a b\nsee [1] there\n")
     write(folder / "points", b"0-0 1-1\n0-0 1-1 2-2\n")
     done = run("extract", "source", "target", "points", "-o", "out", "-q")
-    assert "source:2: the word [1] stands in brackets, which Moses takes for a label" in done.err
+    assert "source:2: the word [1] is in brackets, which Moses reads as a label" in done.err
 
 
 # What readers part words or lines at, Unicode's white space among it; and whether lists of columns are parted there.

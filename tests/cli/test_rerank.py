@@ -272,7 +272,7 @@ def test_lists_and_weights_that_do_not_fit_are_refused(lists):
         for i, line in enumerate(read(lists / "dev.nbest").splitlines(keepends=True))
     ))  # fmt: skip
     odd = ("--dev-list", "odd", *DEV[2:])
-    assert "no weighted sums of its features" in refusal(lists, *RERANK, *MODELS, *odd)
+    assert "not weighted sums of its features" in refusal(lists, *RERANK, *MODELS, *odd)
 
 
 def test_references_of_other_sentences(lists):

@@ -30,7 +30,7 @@ def test_other_options_are_another_run(tmp_path):
     (tmp_path / "out.unfinished" / "settings.json").write_text("{}")
     done = run_inside("prune", table, "-t", "0.5", *COLUMNS, "-o", tmp_path / "out", "--resume")
     assert done.code == 1
-    assert "out.unfinished: is of another run: " in done.err
+    assert "out.unfinished: belongs to another run: " in done.err
     assert not (tmp_path / "out").exists()
 
 
@@ -86,7 +86,7 @@ def test_a_model_that_changed_is_another_run(tmp_path, cut_after):
         run_inside(*arguments)
     cut_after(-1)
     changed = run_inside(*arguments, "--stack", 50)
-    assert (changed.code, "is of another run: search was " in changed.err) == (1, True)
+    assert (changed.code, "belongs to another run: search was " in changed.err) == (1, True)
     ini = (folder / "moses.ini").read_text()
     (folder / "moses.ini").write_text(ini.replace("LM0= 0.4", "LM0= 0.5"))
     changed = run_inside(*arguments)
@@ -119,4 +119,4 @@ def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path
         assert run_inside(*arguments, "--resume").code == 0
     scores.unlink()
     done = run_inside(*arguments, "--resume")
-    assert (done.code, "is of another run: scores was" in done.err) == (1, True)
+    assert (done.code, "belongs to another run: scores was" in done.err) == (1, True)

@@ -82,7 +82,7 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
     done = run_inside("show", other, "das haus", "--reasons", reasons)
     assert (done.code, "is of another table: its line 1 has another entry" in done.message) == (1, True)
     done = run_inside("show", table, "das haus", "--reasons", table)
-    assert (done.code, "is no file of `prune --reasons`" in done.message) == (1, True)
+    assert (done.code, "was not written by `prune --reasons`" in done.message) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def command(
         mining_statistics,
         mining_summary,
         settings_from_gold,
-        store_beside,
+        store_for_output,
     )
 
     if dev_gold is not None and given["threshold"] is not None:
@@ -170,7 +170,7 @@ def command(
     weights = WEIGHTS if weight is None else (weight,)
     weight = MiningSettings.weight if weight is None else weight
     settings = MiningSettings(rerank=rerank, weight=weight, threads=threads, **given)
-    watch, ready, store = TerminalWatch(quiet), request.ready, request.store or store_beside(output, encoder)
+    watch, ready, store = TerminalWatch(quiet), request.ready, request.store or store_for_output(output, encoder)
     texts = f"detokenise={request.detokenise or 'none'}|prefix={request.prefix!r}"
 
     def search(sides: tuple[str, str], place: str | None) -> MinedTexts:

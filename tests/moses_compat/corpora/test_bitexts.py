@@ -87,7 +87,7 @@ def test_positions_beyond_the_limit(token):
     with pytest.raises(DataError) as caught:
         parse_alignments(f"0-0\n{token}\n".encode(), "file")
     assert str(caught.value) == (
-        f"file:2: the point {token} has a position beyond 32,767, the largest that is read: "
+        f"file:2: the point {token} has a position beyond 32,767, the largest supported: "
         "sentences have at most 32,768 words"
     )
 

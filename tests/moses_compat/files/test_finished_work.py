@@ -89,11 +89,15 @@ def left_over(folder, cut_after):
 @pytest.mark.parametrize(
     ("change", "settings", "message"),
     [
-        (lambda left: None, {"a": "2"}, "is of another run: a was 1, and is 2; delete the folder to start again"),
-        (lambda left: None, {"a": "1", "b": "3"}, "is of another run: b was None, and is 3"),
-        (lambda left: write(left.parent / "in", b"some tent"), None, "is of another run: input was 9 bytes, "),
+        (
+            lambda left: None,
+            {"a": "2"},
+            "belongs to another run: a was 1 and is now 2; delete the folder to start again",
+        ),
+        (lambda left: None, {"a": "1", "b": "3"}, "belongs to another run: b was None and is now 3"),
+        (lambda left: write(left.parent / "in", b"some tent"), None, "belongs to another run: input was 9 bytes, "),
         (lambda left: write(left / "settings.json", b"[" * 9), None, r"settings\.json: is damaged"),
-        (lambda left: write(left / "settings.json", b"[]"), None, "a was None, and is 1"),
+        (lambda left: write(left / "settings.json", b"[]"), None, "a was None and is now 1"),
     ],
 )
 def test_another_run(folder, cut_after, change, settings, message):
@@ -107,7 +111,7 @@ def test_another_run(folder, cut_after, change, settings, message):
 @pytest.mark.parametrize("items", [[10, 99], [10]])
 def test_an_input_that_changed_where_nobody_looked(folder, cut_after, items):
     left = left_over(folder, cut_after)
-    with pytest.raises(DataError, match=r"out\.unfinished: was made of another input than .*in is now; delete"):
+    with pytest.raises(DataError, match=r"out\.unfinished: was made from other content of .*in; delete"):
         squares(folder, items=items)
     assert left.is_dir()
 

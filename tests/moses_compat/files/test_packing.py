@@ -104,7 +104,7 @@ def test_what_is_not_packed_so_after_a_stream(tmp_path, ending, rest):
     whole = PACK[ending](TEXT)
     rest = PACK[".bz2" if ending == ".gz" else ".gz"](TEXT) if rest == "other" else rest
     padding = len(rest) - len(rest.lstrip(b"\0")) if ending in (".gz", ".xz") else 0
-    with pytest.raises(DataError, match=f"data end at byte {len(whole) + padding}, and what follows"):
+    with pytest.raises(DataError, match=f"data end at byte {len(whole) + padding}, but other data follow"):
         read_back(tmp_path / "t", whole + rest)
 
 

@@ -115,7 +115,7 @@ def feature(name, line=1, **arguments):
         # Moses would stop: all or nothing.
         ("t", "t l", "model", "its paths start from .*model: l does not exist in the working directory"),
         ("T", "t l", "model", "!its paths .*; t of the working directory, which differs from that in .*, is not used$"),
-        ("t", "l", None, "t exists in the working directory alone and l in .*model alone; relative paths"),
+        ("t", "l", None, "t exists only in the working directory and l only in .*model; all relative paths"),
     ],
 )  # fmt: skip
 def test_relative_paths_start_from_one_folder(tmp_path, monkeypatch, here, beside, folder, note):

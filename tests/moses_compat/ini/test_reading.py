@@ -161,7 +161,7 @@ def test_other_encodings_are_read(write_ini):
 
 FAULTS = [
     ("[feature]\nDistortion name\n", "moses.ini:2: Distortion: expected key=value, found 'name'"),
-    ("[feature]\nDistortion a=1 a=2\n", "moses.ini:2: Distortion: the key a stands twice"),
+    ("[feature]\nDistortion a=1 a=2\n", "moses.ini:2: Distortion: the key a is given twice"),
     ("[feature]\n\nDistortion\nWordPenalty name=Distortion0\n", "moses.ini:4: a second feature with the name"),
     ("[feature]\nDistortion\n[weight]\nDistortion0 = 1\n", "moses.ini:4: expected a feature name with = at its end"),
     ("[feature]\nDistortion\n[weight]\nDistortion0=1\n", "moses.ini:4: expected a feature name with = at its end"),
@@ -440,7 +440,7 @@ def test_every_section_of_a_real_moses_is_known(moses):
     [
         ("[distorsion-limit]\n0\n", r"i:6: there is no section \[distorsion-limit\]; Moses stops at it: is it \[disto"),
         ("[nothing-like-it]\n0\n", r"i:6: there is no section \[nothing-like-it\]; Moses stops at it$"),
-        ("[dl]\n0\n", r"i:6: \[dl\]: Moses passes over this short name in an ini; the section is \[distortion-limit\]"),
+        ("[dl]\n0\n", r"i:6: \[dl\]: Moses ignores this short name in an ini; the section is \[distortion-limit\]"),
         ("[ttable-limit]\n20\n", r"i:6: \[ttable-limit\] is of version 1"),
         ("[inputtype]\n2\n", r"i:6: \[inputtype\] 2: this command does not support it"),
     ],

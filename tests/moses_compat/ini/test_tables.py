@@ -120,7 +120,7 @@ def test_the_text_table_beside_it_is_named(tmp_path, path, text):
     (tmp_path / "folder").mkdir()
     (tmp_path / text).write_bytes(b"")
     ini = ini_of(tmp_path, path, kind="PhraseDictionaryCompact")
-    with pytest.raises(DataError, match=rf"made from \({tmp_path / text} lies beside it\) and binarise"):
+    with pytest.raises(DataError, match=rf"made from \({tmp_path / text} exists next to it\) and binarise"):
         check_table(ini, ini.features[0])
     if path.startswith("pt"):
         assert find_table(ini, str(tmp_path / text)) == ini.features[0]
@@ -138,8 +138,8 @@ FAULTS = [
     (TABLE, f"{TABLE} tuneable-components=true", TABLE[:40], "num-features=2, but 1 tuneable-components"),
     (TABLE, f"{TABLE} components=a", None, None),
     ("num-features=6 type", "num-features=7 type", "LexicalReordering name", "has num-features=7, but line"),
-    ("LM0", "LM_big", "KENLM", "LM_big: tuning takes a name with an underscore for a sparse feature; rename it"),
-    ("TranslationModel0", "Translation_Model", "PhraseDictionaryMemory name=Tr", "takes a name with an underscore"),
+    ("LM0", "LM_big", "KENLM", "LM_big: tuning treats a name with an underscore as a sparse feature; rename it"),
+    ("TranslationModel0", "Translation_Model", "PhraseDictionaryMemory name=Tr", "treats a name with an underscore"),
     (" TranslationModel0=", "# TranslationModel0=", TABLE[:40], "has no line TranslationModel0=, and Moses"),
     ("path=small.gz", "x=y", TABLE[:40], "expected path=FILE"),
     ("Distortion\n", "PhraseDictionaryGroup members=A,TranslationModel0 num-features=4\n", "PhraseDictionaryGroup",
@@ -147,11 +147,11 @@ FAULTS = [
     ("Distortion\n", "PhraseDictionaryMultiModel components=TranslationModel0\n", "PhraseDictionaryMultiModel",
      "combines TranslationModel0 with other tables"),
     ("[weight]\n", "[weight-overwrite]\nLM0= 1 TranslationModel0= 1 x\n[weight]\n", "LM0= 1 Tr",
-     r"\[weight-overwrite\] speaks of TranslationModel0 too; edit the ini by hand"),
+     r"\[weight-overwrite\] also refers to TranslationModel0; edit the ini by hand"),
     ("[weight]\n", "[alternate-weight-setting]\nid=a\nTranslationModel0= 1 2\n[weight]\n", "TranslationModel0= 1 2",
-     r"\[alternate-weight-setting\] speaks of TranslationModel0 too"),
+     r"\[alternate-weight-setting\] also refers to TranslationModel0"),
     ("[weight]\n", "[feature-overwrite]\nTranslationModel0 path=x\n[weight]\n", "TranslationModel0 path",
-     r"\[feature-overwrite\] speaks of TranslationModel0 too"),
+     r"\[feature-overwrite\] also refers to TranslationModel0"),
     ("[weight]\n", "[feature-overwrite]\nTranslationModel0 table-limit=50\n[weight]\n", None, None),
     ("LM0 ", "LM_big tuneable=false ", None, None),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.ini.reading import read_moses_ini
-from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, annotate, annotate_table, ini_beside
+from moses_compat.jobs.annotate import AnnotateCounts, AnnotateRequest, IniEdit, annotate, annotate_table, ini_of_table
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.pair_counts import PairUses
 from moses_compat.measures.similarities import ColumnSimilarities, ModelSimilarities
@@ -144,7 +144,7 @@ def folder(tmp_path):
 
 def edit_of(folder, weight=0.25):
     ini, table, *outputs = (str(folder / name) for name in ("moses.ini", "t", "more.gz", "more.ini"))
-    return IniEdit.of(ini_beside(table, ini), table, *outputs, weight)
+    return IniEdit.of(ini_of_table(table, ini), table, *outputs, weight)
 
 
 def request_of(folder, models=(), **options):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moses_compat.files.streams import Input
-from moses_compat.jobs.annotate import IniEdit, ini_beside
+from moses_compat.jobs.annotate import IniEdit, ini_of_table
 from moses_compat.jobs.augment import AugmentRequest, augment
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.inspect import inspect_table
@@ -78,7 +78,7 @@ def test_the_ini_names_the_new_columns(table, tmp_path):
         "[weight]\nT= 0.1 0.2 0.3 0.4\n".encode(),
     )
     output, written = str(tmp_path / "o.gz"), str(tmp_path / "o.ini")
-    edit = IniEdit.of(ini_beside(table, str(ini)), table, output, written)
+    edit = IniEdit.of(ini_of_table(table, str(ini)), table, output, written)
     augment(AugmentRequest(table, output, [text], evidence=("copy", "compound"), edit=edit))
     assert "num-features=6" in read(Path(written)).decode()
     assert "T= 0.1 0.2 0.3 0.4 0 0" in read(Path(written)).decode()
@@ -152,7 +152,7 @@ def test_wrong_inputs(table, tmp_path):
     with pytest.raises(DataError, match=r"foreign: only 0% of its 7 tokens have an entry") as raised:
         augment(AugmentRequest(table, output, [foreign]))
     assert raised.value.remedy == "go on"
-    with pytest.raises(ValueError, match="need each other"):
+    with pytest.raises(ValueError, match="must be given together"):
         AugmentRequest(table, output, [text], reordering_table=table)
     with pytest.raises(DataError, match=r"short: 1 lines, but .* has 2"):
         augment(AugmentRequest(table, output, [text], [short]))

@@ -158,7 +158,7 @@ def test_texts_and_vocabularies_that_do_not_fit(tmp_path):
 
     with pytest.raises(DataError, match=r"source: only 0% of its 2 tokens are in the table; expected text of"):
         evaluated("quite foreign\n")
-    with pytest.raises(DataError, match="in small letters, 100% would be"):
+    with pytest.raises(DataError, match="in lower case, 100% would be"):
         evaluated("Das Haus\n")
     with pytest.raises(DataError, match="they are pieces of words"):
         evaluated("da@@ ha@@ x\n")
@@ -166,7 +166,7 @@ def test_texts_and_vocabularies_that_do_not_fit(tmp_path):
     said = "only 50% of its 2 tokens are in the table; expected text of the table's source language"
     assert told == [f"{tmp_path}/source: {said}, with its tokens and its capitals"]
     (tmp_path / "words").write_text("nothing\nof\nit\n")
-    with pytest.raises(DataError, match=r"words: knows 3% of the target words of"):
+    with pytest.raises(DataError, match=r"words: covers 3% of the target words of"):
         made(request_of(tmp_path, target_vocabulary=str(tmp_path / "words")))
     forced = request_of(tmp_path, target_vocabulary=str(tmp_path / "words"), scan=replace(scan, force=True))
     assert made(forced)[1] == b"\t\ndas haus\tof\n"

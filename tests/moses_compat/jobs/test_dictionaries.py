@@ -98,7 +98,7 @@ def test_files_can_be_read_again(tmp_path_factory, pairs):
 
 
 def test_another_form(tmp_path):
-    with Output(str(tmp_path / "out")) as output, pytest.raises(ValueError, match="unknown form 'xls'"):
+    with Output(str(tmp_path / "out")) as output, pytest.raises(ValueError, match="unknown format 'xls'"):
         write_terms(output, [], "xls", ("de", "en"))
 
 

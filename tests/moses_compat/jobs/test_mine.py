@@ -19,7 +19,7 @@ from moses_compat.jobs.mine import (
     read_gold,
     read_mined,
     read_sides,
-    store_beside,
+    store_for_output,
     stored,
 )
 from phrasetool.errors import DataError, PhraseToolError
@@ -161,7 +161,7 @@ def test_k_is_clamped_and_thresholds_cut(encoder, tmp_path):
 
 
 def test_where_vectors_are_kept(encoder, tmp_path):
-    assert store_beside("-", encoder) is None
-    name = store_beside("a/mined.tsv.gz", encoder)
+    assert store_for_output("-", encoder) is None
+    name = store_for_output("a/mined.tsv.gz", encoder)
     assert name.startswith("a/mined.tsv.")
     assert name.endswith(".vectors")

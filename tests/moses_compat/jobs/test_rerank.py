@@ -143,7 +143,7 @@ def test_lists_are_written_best_first_with_new_totals(featured):
 
 def test_a_report_is_of_the_sentences_that_have_hypotheses(featured, tmp_path):
     (tmp_path / "reference").write_bytes(b"a c\nmuch else that nobody said\nd\n")
-    references = read_references([str(tmp_path / "reference")], 3, featured.found)
+    references = read_references([str(tmp_path / "reference")], 3, featured.n_best)
     found = report_of(featured, weights(0, 0, 1).weights, references)
     assert (found.sentences, found.hypotheses, found.changed) == (2, 5, 2)
     # Four-grams are too many to ask of two words.
@@ -151,7 +151,7 @@ def test_a_report_is_of_the_sentences_that_have_hypotheses(featured, tmp_path):
     assert report_of(featured, weights(1, -2, 0).weights, []).bleu_after is None
     (tmp_path / "short").write_bytes(b"a c\n")
     with pytest.raises(DataError, match="has 1 lines, but the source has 3"):
-        read_references([str(tmp_path / "short")], 3, featured.found)
+        read_references([str(tmp_path / "short")], 3, featured.n_best)
 
 
 def test_weights_are_kept(tmp_path, featured):
@@ -166,7 +166,7 @@ def test_weights_are_kept(tmp_path, featured):
     with pytest.raises(DataError, match="tuned with other models"):
         read.check(featured, {"length": "none", "models": {}})
     with pytest.raises(DataError, match="has the features LM0, TM0, but the weights are of"):
-        read.check(FeaturedList.of(featured.found, (), np.zeros((5, 0))))
+        read.check(FeaturedList.of(featured.n_best, (), np.zeros((5, 0))))
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,14 @@ def test_files_that_hold_no_weights_are_refused(tmp_path, change):
 
 def test_development_lists_have_the_same_features(featured, tmp_path):
     (tmp_path / "other").write_bytes(LIST.replace(b"TM0", b"TM1"))
-    check_same_features(featured.found, featured.found)
+    check_same_features(featured.n_best, featured.n_best)
     with pytest.raises(DataError, match=r"other: has the features LM0, TM1, but .*list has LM0, TM0"):
-        check_same_features(featured.found, read_n_best(str(tmp_path / "other")))
+        check_same_features(featured.n_best, read_n_best(str(tmp_path / "other")))
 
 
 def test_old_weights_keep_their_proportion_unless_all_are_tuned(featured, tmp_path):
     (tmp_path / "reference").write_bytes(b"a c\nx\nd\n")
-    references = read_references([str(tmp_path / "reference")], 3, featured.found)
+    references = read_references([str(tmp_path / "reference")], 3, featured.n_best)
     found = tune_weights(featured, references, {}, 1)
     assert found.weights[1] / found.weights[0] == pytest.approx(-2, rel=1e-3)
     assert np.abs(found.weights).sum() == pytest.approx(1)
@@ -204,5 +204,5 @@ def test_a_list_that_was_reranked_is_not_tuned_on(featured, tmp_path):
     (tmp_path / "odd").write_bytes(lines)
     found = read_n_best(str(tmp_path / "odd"))
     other = FeaturedList.of(found, featured.names[2:], featured.features[:, 2:])
-    with pytest.raises(DataError, match="no weighted sums of its features"):
+    with pytest.raises(DataError, match="not weighted sums of its features"):
         tune_weights(other, [found.words.part(0, 3)], {}, 1)

@@ -66,13 +66,13 @@ def test_what_is_no_folder_of_parts(tmp_path):
     first = folder / "part-00000.gz"
     data = first.read_bytes()
     first.write_bytes(data + b"x")
-    with pytest.raises(DataError, match=rf"part-00000.gz: has not the {len(data)} bytes"):
+    with pytest.raises(DataError, match=rf"part-00000.gz: does not have the {len(data)} bytes"):
         part_names(str(folder))
     first.unlink()
     with pytest.raises(DataError, match=r"part-00000\.gz is missing"):
         part_names(str(folder))
     (folder / ".unfinished").write_text("{}\n")
-    with pytest.raises(DataError, match="is not finished"):
+    with pytest.raises(DataError, match="is incomplete"):
         part_names(str(folder))
     (tmp_path / "nothing").mkdir()
     with pytest.raises(DataError, match="has no part files"):
@@ -86,9 +86,9 @@ def test_what_is_no_folder_of_parts(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 1}', '{"format": 1, "parts": [{}]}', "nul\0"])
 def test_damaged_manifests(tmp_path, text):
-    with pytest.raises(DataError, match="is no manifest"):
+    with pytest.raises(DataError, match="is not a manifest"):
         read_manifest(str(write(tmp_path / "manifest.json", text.encode())))
-    with pytest.raises(DataError, match="is of format 2; this program knows 1"):
+    with pytest.raises(DataError, match="has format 2; this program supports 1"):
         read_manifest(str(write(tmp_path / "manifest.json", b'{"format": 2, "parts": []}')))
 
 
@@ -115,11 +115,11 @@ def test_an_interrupted_run_goes_on(tmp_path):
     # The last line of its notes is cut off, and a part is not what it was.
     (folder / ".unfinished").write_text((folder / ".unfinished").read_text() + '{"name": "3", "re')
     again = PartFolder(str(folder), {"model": "m"}, resume=True)
-    assert sorted(again.there) == ["1", "2"]
+    assert sorted(again.finished) == ["1", "2"]
     (folder / "1").write_text("longer")
     again = PartFolder(str(folder), {"model": "m"}, resume=True)
-    assert sorted(again.there) == ["2"]
-    found = list(again.add(again.there.get(name) or part(folder, name, name, name) for name in ("1", "2", "3")))
+    assert sorted(again.finished) == ["2"]
+    found = list(again.add(again.finished.get(name) or part(folder, name, name, name) for name in ("1", "2", "3")))
     assert read_manifest(str(folder / "manifest.json")) == found
     assert not (folder / ".unfinished").exists()
 
@@ -127,7 +127,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
 def test_what_is_in_the_way(tmp_path):
     folder = tmp_path / "out"
     PartFolder(str(folder), {"model": "m"})
-    with pytest.raises(DataError, match="is of another run: model was m, and is n"):
+    with pytest.raises(DataError, match="belongs to another run: model was m and is now n"):
         PartFolder(str(folder), {"model": "n"}, resume=True)
     for damaged in ("[1]\n", '{"model": "m"}\n{\n', '{"model": "m"}\n{"name": "1"}\n', ""):
         (folder / ".unfinished").write_text(damaged)
@@ -141,7 +141,7 @@ def test_what_is_in_the_way(tmp_path):
         PartFolder(str(tmp_path / "full"), {})
     with pytest.raises(PhraseToolError, match="cannot write"):
         PartFolder(str(tmp_path / "full" / "notes" / "out"), {})
-    with pytest.raises(ValueError, match="one entry at least"):
+    with pytest.raises(ValueError, match="at least one entry"):
         split(tmp_path, b"".join(LINES), 0)
 
 
@@ -191,7 +191,7 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
     assert run_inside(*ask).code == 130
     assert not (out / "manifest.json").exists()
     refused = run_inside("annotate", out, "-m", model_folder, "-o", tmp_path / "more")
-    assert (refused.code, "is not finished" in refused.err) == (1, True)
+    assert (refused.code, "is incomplete" in refused.err) == (1, True)
     monkeypatch.setattr(table_parts, "annotate", lambda request: made.append(request.table) or annotate(request))
     done = run_inside(*ask)
     assert (done.code, "going on from" in done.err) == (0, True)
@@ -199,7 +199,7 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
     whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
     assert text_of(out) == whole.out
     again = run_inside(*ask)
-    assert (again.code, "out: is whole already" in again.err) == (1, True)
+    assert (again.code, "out: is complete already" in again.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,14 @@ def test_annotate(tmp_path):
     table = write(tmp_path / "table", LINE)
     with pytest.raises(ValueError, match="nothing to append"):
         phrasetool.annotate(table, tmp_path / "out")
-    with pytest.raises(ValueError, match="need each other"):
+    with pytest.raises(ValueError, match="must be given together"):
         phrasetool.annotate(table, tmp_path / "out", smoothing="kneser-ney", moses_ini="moses.ini")
 
 
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("a", "b", 1, 2)], "a pair is"),
+        ([("a", "b", 1, 2)], "expected a source, a target"),
         ([("a ||| b", "c")], "line feed or"),
         ([("a\nb", "c")], "line feed or"),
     ],

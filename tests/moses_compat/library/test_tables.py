@@ -305,7 +305,7 @@ def test_what_annotate_refuses(tmp_path, table, model_folder):
     with pytest.raises(ValueError, match="nothing to append"):
         annotate(table, out)
     for given in ({"moses_ini": ini}, {"moses_ini_out": tmp_path / "new.ini"}):
-        with pytest.raises(ValueError, match="need each other"):
+        with pytest.raises(ValueError, match="must be given together"):
             annotate(table, out, [model_folder], **given)
     # The ini names another table; nothing is begun.
     with pytest.raises(DataError, match=r"moses\.ini: "):
