@@ -38,7 +38,7 @@ from moses_compat.measures.similarities import (
     LikelihoodRequest,
     SimilaritySource,
     finishing,
-    parts_beside,
+    parts_folder,
 )
 from moses_compat.measures.windowed_scores import WindowedScores
 from moses_compat.tables.blocks import RawBlock, TableScan, raw_blocks
@@ -351,7 +351,7 @@ def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[Sim
             check_plausible(source, request.scan)
     checks = [FitCheck(folder, watch, request.scan.force, appended=True, ahead=True) for folder in request.models]
     counted = [sources_of_model(folder, request.likelihood) for folder in request.models]
-    folders = [parts_beside(request.output, number) for number in range(1, sum(counted) + 1)]
+    folders = [parts_folder(request.output, number) for number in range(1, sum(counted) + 1)]
     parts = iter(folders)
     models = [
         source

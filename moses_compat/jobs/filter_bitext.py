@@ -23,8 +23,8 @@ from moses_compat.corpora.bitexts import check_line_counts
 from moses_compat.files.paths import STANDARD, display_name, is_pipe, same_file
 from moses_compat.files.streams import Input, Output
 from moses_compat.jobs.mine import COPY, plain_words
-from moses_compat.measures.model_fit import FitCheck, emptied
-from moses_compat.measures.similarities import finishing, parts_beside
+from moses_compat.measures.model_fit import FitCheck, drain
+from moses_compat.measures.similarities import finishing, parts_folder
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.models.fit import ModelFit
 from phrasetool.nn.device import one_torch_thread
@@ -433,7 +433,7 @@ def filter_bitext(
     if same_file(request.source, request.target):
         raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
     report = FilterReport(threshold=request.threshold)
-    folder = parts_beside(request.kept[0], 1)
+    folder = parts_folder(request.kept[0], 1)
     with contextlib.ExitStack() as stack:
         stack.enter_context(finishing([folder]))
         outputs = [stack.enter_context(Output(path)) if path else None for path in request.outputs]
@@ -445,7 +445,7 @@ def filter_bitext(
             report.signature = judge.signature
             stack.enter_context(one_torch_thread())
             work = _Work(request, judge, outputs, _parts(folder, judge))
-            blocks = itertools.chain(emptied(taken), blocks)
+            blocks = itertools.chain(drain(taken), blocks)
             if request.share is None:
                 work.write(blocks, report, stack.enter_context(watch.file("filter", source.size())))
             else:

@@ -19,7 +19,7 @@ from moses_compat.files.packing import packing_for
 from moses_compat.files.paths import STANDARD, scratch_place
 from moses_compat.files.streams import Input
 from moses_compat.lines.counts import CountUse
-from moses_compat.measures.similarities import EncoderRequest, parts_beside
+from moses_compat.measures.similarities import EncoderRequest, parts_folder
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.opening import sorted_name
 from phrasetool.phrase_encoder.model import CPU
@@ -332,7 +332,7 @@ class PruneRequest:
     @property
     def part_folders(self) -> list[str | None]:
         """Folders of the finished scores of each model, kept until the run is complete."""
-        return [parts_beside(self.scores or self.output, number) for number in range(1, len(self.folders) + 1)]
+        return [parts_folder(self.scores or self.output, number) for number in range(1, len(self.folders) + 1)]
 
     def dry(self) -> PruneRequest:
         """Return the same request without any output: removed entries are counted, and nothing is written."""

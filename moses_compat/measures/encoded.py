@@ -132,8 +132,8 @@ class _Side:
     def in_order(self, ready: Callable[[str], str]) -> tuple[HashArray, Int64Array, list[str]]:
         """Keys, ascending; the row of each, -1 where there is no text; and the texts in canonical order."""
         keys = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._keys]))
-        said = [phrase_text(self.phrases[key]) for key in keys.tolist()]
-        texts = [ready(text) if text else "" for text in said]
+        plain_texts = [phrase_text(self.phrases[key]) for key in keys.tolist()]
+        texts = [ready(text) if text else "" for text in plain_texts]
         different = sorted({text for text in texts if text}, key=_canonical)
         rows = {text: row for row, text in enumerate(different)}
         return keys, np.array([rows.get(text, -1) for text in texts], np.int64), different
@@ -147,12 +147,12 @@ def _canonical(text: str) -> tuple[int, bytes]:
 
 def _telling(sides: tuple[_Side, _Side], sample: HashArray) -> Int64Array:
     """1 for pairs with letters on both sides and no word in common, such as a name: any encoder finds those similar."""
-    found = np.zeros(sample.shape[1], np.int64)
+    telling = np.zeros(sample.shape[1], np.int64)
     for i, (source, target) in enumerate(zip(sample[1].tolist(), sample[2].tolist(), strict=True)):
         one, other = (phrase_text(side.phrases[key]) for side, key in zip(sides, (source, target), strict=True))
         letters = has_letter(one.encode()) and has_letter(other.encode())
-        found[i] = letters and not set(split_words(one.lower())) & set(split_words(other.lower()))
-    return found
+        telling[i] = letters and not set(split_words(one.lower())) & set(split_words(other.lower()))
+    return telling
 
 
 @dataclass(frozen=True)
@@ -202,18 +202,18 @@ class _EncoderReader(OneProcessReader):
         good = np.flatnonzero(~block.faulty)
         places = self._meet(block.text, block.line_offsets, good, block.first_entry)
         rows = [self._source.rows[which][places[which]] for which in range(2)]
-        found, known = pair_similarities(
+        pair_scores, known = pair_similarities(
             rows[0], rows[1], self._source.vectors, self._source.reached, self._source.margin
         )
         similarities, opinion = np.zeros((len(block), 2), np.float32), np.zeros(len(block), np.bool_)
         # It is symmetric.
-        similarities[good] = found[:, None]
+        similarities[good] = pair_scores[:, None]
         opinion[good] = known
         return Scores(similarities, opinion)
 
     def _meet(self, text: ByteArray, line_offsets: Int64Array, good: Int64Array, first_entry: int) -> list[Int32Array]:
         """The places of both sides of these lines among the keys, which are in the table, then."""
-        found = []
+        places_of_sides = []
         for which, hashes in enumerate(side_keys(text, line_offsets, good)):
             places: Int32Array = self._places[which].look_up(hashes) - 1
             if len(places) and places.min() < 0:
@@ -221,8 +221,8 @@ class _EncoderReader(OneProcessReader):
                 raise self._foreign(f"holds no vector for the {SIDES[which]} of this entry", line)
             # Set by any thread, to one value.
             self._met[which][places] = True
-            found.append(places)
-        return found
+            places_of_sides.append(places)
+        return places_of_sides
 
     def finish(self, entries: int) -> None:
         if not all(met.all() for met in self._met):

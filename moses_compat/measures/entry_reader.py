@@ -160,9 +160,9 @@ class EntryReader:
         opinion = ~block.faulty
         if not stays.all():
             text = selected_lines(block.text, block.line_offsets, ~stays)
-            asked, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
-            said = similar.score(asked, asked.columns, None)
-            similarities[~stays], opinion[~stays] = said.similarities, said.opinion
+            others, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
+            scores_of_others = similar.score(others, others.columns, None)
+            similarities[~stays], opinion[~stays] = scores_of_others.similarities, scores_of_others.opinion
         return int(np.count_nonzero(stays)), Scores(similarities, opinion)
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:

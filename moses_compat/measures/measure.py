@@ -200,12 +200,17 @@ class MeasureRequest:
     @property
     def block_measures(self) -> tuple[Measure[Any], ...]:
         """What is measured block by block: all but the losses."""
-        asked: dict[Measure[Any], object] = {
+        requested: dict[Measure[Any], object] = {
             MODEL_SCORES: self.weights, SIGNIFICANCE: self.corpora, USES: self.forced_pairs,
             FORCED: self.forced_probabilities, SMOOTHED: self.smoothing, OCCURRENCES: self.occurrences,
         }  # fmt: skip
-        said = [measure for similar in self.similarities for measure in (similar, OPINIONS[similar])]
-        return (PROBABILITIES, COUNTS, *said, *(measure for measure, wanted in asked.items() if wanted))
+        similarity_measures = [measure for similar in self.similarities for measure in (similar, OPINIONS[similar])]
+        return (
+            PROBABILITIES,
+            COUNTS,
+            *similarity_measures,
+            *(measure for measure, needed in requested.items() if needed),
+        )
 
 
 def measure_table(source: Input, request: MeasureRequest, work: str | None = None) -> MeasuredTable:
@@ -240,7 +245,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
     check = CorpusCheck(source.name, test) if test else None
     table = MeasuredTable(request.block_measures, work)
     compositions = Compositions(work) if request.losses else None
-    done, rules = 0, [0, 0]
+    lines_read, rules = 0, [0, 0]
     for raw, part in follow_blocks(
         "measure", measurer.reader.items(), measurer, measurer.order, scan, measurer.reader.pass_over
     ):
@@ -251,9 +256,9 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
             rules[0] += part.composed.sources
             rules[1] += part.composed.rules
         table.append(part.measures, raw.continued)
-        done += raw.lines
-        scan.progress(raw.position, done)
-    measurer.reader.finish(done)
+        lines_read += raw.lines
+        scan.progress(raw.position, lines_read)
+    measurer.reader.finish(lines_read)
     if check:
         check.check()
     table.alpha = test.alpha if test else 0.0
@@ -430,12 +435,12 @@ class _BlockMeasurer:
             columns[MODEL_SCORES] = _spread(block, rows, totals)
         columns[COUNTS] = _spread(block, rows, read.counts.values[rows, OF_PAIR])
         if pairs := self._request.forced_pairs:
-            found = pairs.look_up(block.text, block.line_offsets, ~block.faulty)
-            columns[USES] = np.ascontiguousarray(found[:, 0])
+            uses = pairs.look_up(block.text, block.line_offsets, ~block.faulty)
+            columns[USES] = np.ascontiguousarray(uses[:, 0])
             if self._request.forced_probabilities:
                 forced = np.zeros((len(rows), 2))
                 if values.shape[1]:
-                    forced = forced_probabilities(found[rows], direct, values[:, INVERSE_COLUMN])
+                    forced = forced_probabilities(uses[rows], direct, values[:, INVERSE_COLUMN])
                 columns[FORCED] = _spread(block, rows, forced)
         return columns
 

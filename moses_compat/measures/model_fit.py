@@ -85,7 +85,7 @@ def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
         texts: whole lines, one after another.
         places: int64, ascending.
     """
-    found: list[bytes] = []
+    lines: list[bytes] = []
     first = 0
     for array in texts:
         text = array.tobytes() if len(array) < 1 << 16 else None
@@ -97,10 +97,10 @@ def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
             start = data.rfind(b"\n", 0, place - offset) + 1
             end = data.find(b"\n", place - offset)
             end = len(data) if end < 0 else end
-            found.append(data[start:end] + b"\n")
+            lines.append(data[start:end] + b"\n")
             last = offset + end + 1
         first += len(array)
-    return np.frombuffer(b"".join(found), np.uint8)
+    return np.frombuffer(b"".join(lines), np.uint8)
 
 
 def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
@@ -170,7 +170,7 @@ def _groups(block: EntryBlock) -> Int64Array:
     return np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
 
 
-def emptied(elements: list[Element]) -> Iterator[Element]:
+def drain(elements: list[Element]) -> Iterator[Element]:
     """In order; none is held any longer than it takes."""
     elements.reverse()
     while elements:
@@ -217,7 +217,7 @@ class FitCheck:
                 self._check(table, model, sample)
             self.judged = True
             if not self._ahead:
-                yield from emptied(taken)
+                yield from drain(taken)
             taken.clear()
         yield from raws
 

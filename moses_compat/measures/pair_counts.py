@@ -87,10 +87,10 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray) -> None:
 
 
 @exact_kernel
-def _hash_wanted(text: ByteArray, line_offsets: Int64Array, wanted: Mask, keys: HashArray) -> None:
+def _hash_selected(text: ByteArray, line_offsets: Int64Array, selected: Mask, keys: HashArray) -> None:
     """keys[:, line] = the keys of pair, source and target of a line; 0 of all three if it is not wanted."""
-    for line in range(len(wanted)):
-        if not wanted[line]:
+    for line in range(len(selected)):
+        if not selected[line]:
             for side in range(len(keys)):
                 keys[side, line] = NO_KEY
         else:
@@ -140,46 +140,48 @@ class PairUses:
 
     def _add(self, text: ByteArray, name: str, before: int) -> int:
         """Add the pairs of a text, `before` lines of its file down; return how many lines it has."""
-        found = pair_fields(text)
-        counts = found.counts
-        pairless = np.flatnonzero(found.places[:, 1] < 0)
+        fields = pair_fields(text)
+        counts = fields.counts
+        pairless = np.flatnonzero(fields.places[:, 1] < 0)
         if len(pairless):
             raise DataError(name, "expected `source ||| target`, found no |||", before + int(pairless[0]) + 1)
-        check_counts(name, found, before)
+        check_counts(name, fields, before)
         missing = np.flatnonzero(np.isnan(counts))
         if len(missing):
             line = before + int(missing[0]) + 1
             message = "the pair has no count; expected `source ||| target[ ||| count]`, or a table with joint counts"
             raise DataError(name, message, line)
-        self._tally += found.tally
+        self._tally += fields.tally
         keys = np.empty((len(counts), 3), np.uint64)
         _hash(text, line_offsets_of(text), keys)
         for column, sums in zip(keys.T, self._sums, strict=False):
             sums.add(np.ascontiguousarray(column), counts)
         return len(counts)
 
-    def look_up(self, text: ByteArray, line_offsets: Int64Array, wanted: Mask) -> FloatArray:
+    def look_up(self, text: ByteArray, line_offsets: Int64Array, selected: Mask) -> FloatArray:
         """What is known of the pairs of the lines of a table; may be called by several threads at once.
 
         Args:
             text: uint8, shape (B,), lines of `source ||| target[ ||| ...]`.
             line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
-            wanted: bool, shape (N,), the lines to look up.
+            selected: bool, shape (N,), the lines to look up.
 
         Returns:
             float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 where it
-            is unknown, or not wanted, or the line holds no pair, and for totals that were not wanted.
+            is unknown, or not selected, or the line holds no pair, and for totals that were not wanted.
         """
-        if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or wanted.dtype != np.bool_:
+        if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or selected.dtype != np.bool_:
             raise ValueError("expected uint8 text, int64 offsets and a mask")
-        if len(line_offsets) != len(wanted) + 1 or line_offsets[-1] > len(text):
-            raise ValueError(f"{len(line_offsets)} offsets do not fit {len(wanted)} lines in {len(text)} bytes")
-        keys = np.empty((3, len(wanted)), np.uint64)
-        _hash_wanted(np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(wanted), keys)
-        found = np.zeros((len(wanted), 3), np.float32)
+        if len(line_offsets) != len(selected) + 1 or line_offsets[-1] > len(text):
+            raise ValueError(f"{len(line_offsets)} offsets do not fit {len(selected)} lines in {len(text)} bytes")
+        keys = np.empty((3, len(selected)), np.uint64)
+        _hash_selected(
+            np.ascontiguousarray(text), np.ascontiguousarray(line_offsets), np.ascontiguousarray(selected), keys
+        )
+        numbers = np.zeros((len(selected), 3), np.float32)
         for side, sums in enumerate(self._sums):
-            found[:, side] = sums.look_up(keys[side])
-        return found
+            numbers[:, side] = sums.look_up(keys[side])
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -313,9 +315,9 @@ def _counts(name: str, block: EntryBlock, rows: Int64Array, remedy: str | None =
         DataError: an entry has none, or its counts cannot be true.
     """
     # Derived counts would be as smoothed as the probabilities that they are derived from.
-    found = block_counts(block)
-    found.values[found.derived, OF_PAIR] = np.nan
-    counts = found.values[rows].astype(np.float32)
+    read_counts = block_counts(block)
+    read_counts.values[read_counts.derived, OF_PAIR] = np.nan
+    counts = read_counts.values[rows].astype(np.float32)
     missing = np.isnan(counts).any(axis=1)
     if missing.any():
         row = int(rows[int(np.argmax(missing))])

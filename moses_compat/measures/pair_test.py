@@ -272,10 +272,10 @@ class PairTest:
             borders = None
             if self._hierarchical:
                 firsts, ends, borders = _terminal_runs(text, firsts, ends)
-            found = corpus.symbols.read_fields(text, firsts, ends, add=False)
-            phrases.append(found)
+            side_phrases = corpus.symbols.read_fields(text, firsts, ends, add=False)
+            phrases.append(side_phrases)
             parts.append(borders)
-            wordless |= np.diff(borders) == 0 if borders is not None else found.lengths == 0
+            wordless |= np.diff(borders) == 0 if borders is not None else side_phrases.lengths == 0
         indexes = self.source.sentences, self.target.sentences
         counts = count_co_occurrences(*indexes, phrases[0], phrases[1], parts[0], parts[1])
         values = self._test.negative_log_p(*counts)

@@ -250,11 +250,11 @@ class ScoreParts:
             raise DataError(self.folder, f"holds no scores of version {_PART_VERSION}; {remedy}")
         if metadata.get(b"signature") != self._signature.encode():
             raise DataError(self.folder, f"holds scores of another model or another way to score; {remedy}")
-        found, scores = (
+        stored_hashes, scores = (
             np.concatenate([np.zeros(0, kind), *(numbers_of(chunk, kind) for chunk in table.column(name).chunks)])
             for name, kind in (("pair_hash", np.uint32), ("score", np.float32))
         )
-        if not np.array_equal(found, hashes):
+        if not np.array_equal(stored_hashes, hashes):
             raise DataError(self.folder, f"holds scores of another {self._holder}; {remedy}")
         return np.asarray(scores, np.float32)
 

@@ -108,7 +108,7 @@ class LikelihoodRequest:
     languages: tuple[str, str]
 
 
-def parts_beside(output: str, number: int) -> str | None:
+def parts_folder(output: str, number: int) -> str | None:
     """The folder for the finished scores of a translator; None where there is no place, or no Parquet.
 
     Args:
@@ -331,11 +331,11 @@ class _ColumnReader(SimilarityReader):
         self._table, self._source = table, source
 
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
-        wanted = self._source.source_to_target, self._source.target_to_source
-        if 0 <= scores <= max(wanted):
-            message = f"column {max(wanted) + 1} was asked for, but entries have {scores} scores"
+        positions = self._source.source_to_target, self._source.target_to_source
+        if 0 <= scores <= max(positions):
+            message = f"column {max(positions) + 1} was asked for, but entries have {scores} scores"
             raise DataError(self._table, message, first_entry + 1)
-        return wanted
+        return positions
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         self._check_range(block, columns)

@@ -17,7 +17,7 @@ import numpy as np
 
 from moses_compat.measures.model_fit import FitCheck
 from moses_compat.measures.similarities import BACKWARD, COSINE, LikelihoodRequest
-from moses_compat.measures.windowed_scores import NeuralOpinions, TextPiece, TextScores
+from moses_compat.measures.windowed_scores import ScoredEntries, TextPiece, TextScores
 from phrasetool.kernels.lstm_states import one_blas_thread
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer
@@ -61,12 +61,12 @@ class ParallelScores(TextScores[PairClassifierModel]):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(probabilities), np.float32)
 
-    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """See `WindowedScores`."""
         longest = self.model.architecture.longest
         lengths = (max(a.count(b" "), b.count(b" ")) for a, b in zip(window.sources, window.targets, strict=True))
         self.too_long += sum(length >= longest for length in lengths)
-        return super().opinions(window, scores)
+        return super().scored_entries(window, scores)
 
 
 class SyntaxScores(TextScores[SyntaxModel]):
@@ -94,13 +94,13 @@ class SyntaxScores(TextScores[SyntaxModel]):
         with self.one_thread():
             return self.model.cosines(window.sources, window.targets) - np.float32(1)
 
-    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """See `WindowedScores`."""
         silent = np.flatnonzero(np.isnan(scores)).tolist()
         if silent:
             sides = [self.model.too_long([side[i] for i in silent]) for side in (window.sources, window.targets)]
             self.too_long += int(np.logical_or(*sides).sum())
-        return super().opinions(window, scores)
+        return super().scored_entries(window, scores)
 
 
 class SyntaxLikelihood(SyntaxScores):
@@ -148,9 +148,11 @@ class SyntaxLikelihood(SyntaxScores):
         with self.one_thread():
             return tag_log_probabilities(self.model, self._tagger, read, written, self._language)
 
-    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """See `WindowedScores`; one source of a model counts what is too long."""
-        return super().opinions(window, scores) if self._first else TextScores.opinions(self, window, scores)
+        return (
+            super().scored_entries(window, scores) if self._first else TextScores.scored_entries(self, window, scores)
+        )
 
 
 def syntax_sources(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_compat.measures.model_fit import FitCheck, TableSample, emptied, fit_of_sample
+from moses_compat.measures.model_fit import FitCheck, TableSample, drain, fit_of_sample
 from moses_compat.measures.similarities import OneProcessReader, SimilarityReader
-from moses_compat.measures.windowed_scores import COLUMN_LINES, NeuralOpinions, WindowedScores, column_that_holds
+from moses_compat.measures.windowed_scores import COLUMN_LINES, ScoredEntries, WindowedScores, column_that_holds
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, ModelError
@@ -135,14 +135,14 @@ class NeuralScores(WindowedScores):
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, self.piece(block)
 
-    def opinions(self, window: _Piece, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: _Piece, scores: FloatArray) -> ScoredEntries:
         """See `WindowedScores`."""
         from phrasetool.translator.decoding import is_too_long
 
         says = ~np.isnan(scores)
         self.too_long += int(is_too_long(window.sources, window.targets).sum())
         opinion = says & has_known_word(window.sources) & has_known_word(window.targets)
-        return NeuralOpinions(scores, window.targets.lengths + 1, opinion)
+        return ScoredEntries(scores, window.targets.lengths + 1, opinion)
 
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """Of the table's source and target."""
@@ -221,12 +221,12 @@ class _BothReader(OneProcessReader):
                 raise DataError(
                     self._table, f"both models give {self._models[0].column}; one model a direction was expected"
                 )
-        raws = chain(emptied(taken), raws)
+        raws = chain(drain(taken), raws)
         for reader in self._readers:
             raws = reader.scored(raws)
         return raws
 
-    def take(self, lines: int) -> list[NeuralOpinions]:
+    def take(self, lines: int) -> list[ScoredEntries]:
         both = [reader.take(lines) for reader in self._readers]
         return both[::-1] if self._models[0].backward else both
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from moses_compat.lines.fields import phrase_text
 from moses_compat.lines.insert_scores import scale_logarithms
-from moses_compat.measures.model_fit import FitCheck, TableSample, emptied
+from moses_compat.measures.model_fit import FitCheck, TableSample, drain
 from moses_compat.measures.similarities import SimilarityReader
 from moses_compat.tables.blocks import RawBlock
 from moses_compat.tables.parser import TableParser
@@ -36,7 +36,7 @@ TextModel = TypeVar("TextModel", bound="SavedModel")
 
 
 @dataclass(frozen=True)
-class NeuralOpinions:
+class ScoredEntries:
     """What a translator says of N entries.
 
     Attributes:
@@ -50,7 +50,7 @@ class NeuralOpinions:
     opinion: Mask
 
 
-class OpinionQueue:
+class ScoringQueue:
     """Opinions on their way from windows to blocks.
 
     Attributes:
@@ -59,30 +59,30 @@ class OpinionQueue:
 
     def __init__(self) -> None:
         self.size = 0
-        self._parts: deque[NeuralOpinions] = deque()
+        self._parts: deque[ScoredEntries] = deque()
 
-    def put(self, part: NeuralOpinions) -> None:
+    def put(self, part: ScoredEntries) -> None:
         """Add entries behind the last."""
         self._parts.append(part)
         self.size += len(part.logs)
 
-    def take(self, count: int) -> NeuralOpinions:
+    def take(self, count: int) -> ScoredEntries:
         """Take so many entries, which are there, from the front."""
         self.size -= count
-        taken = [NeuralOpinions(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
+        taken = [ScoredEntries(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
         while count:
             part = self._parts.popleft()
             taken.append(_slice(part, 0, count))
             if len(part.logs) > count:
                 self._parts.appendleft(_slice(part, count, len(part.logs)))
             count -= len(taken[-1].logs)
-        return NeuralOpinions(
+        return ScoredEntries(
             np.concatenate([part.logs for part in taken]),
             np.concatenate([part.words for part in taken]),
             np.concatenate([part.opinion for part in taken]),
         )
 
-    def take_block(self, faulty: Mask) -> NeuralOpinions:
+    def take_block(self, faulty: Mask) -> ScoredEntries:
         """Take the good entries of a block from the front; what is said of all its N, where faulty is of shape (N,)."""
         part = self.take(len(faulty) - int(np.count_nonzero(faulty)))
         logs, words, opinion = (
@@ -91,11 +91,11 @@ class OpinionQueue:
             np.zeros_like(faulty),
         )
         logs[~faulty], words[~faulty], opinion[~faulty] = part.logs, part.words, part.opinion
-        return NeuralOpinions(logs, words, opinion)
+        return ScoredEntries(logs, words, opinion)
 
 
-def _slice(part: NeuralOpinions, first: int, last: int) -> NeuralOpinions:
-    return NeuralOpinions(part.logs[first:last], part.words[first:last], part.opinion[first:last])
+def _slice(part: ScoredEntries, first: int, last: int) -> ScoredEntries:
+    return ScoredEntries(part.logs[first:last], part.words[first:last], part.opinion[first:last])
 
 
 WINDOW = 1 << 14
@@ -188,7 +188,7 @@ class WindowedScores:
         """Of N entries, float32, shape (N,): logarithms, NaN where nothing is said."""
         raise NotImplementedError
 
-    def opinions(self, window: Any, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: Any, scores: FloatArray) -> ScoredEntries:
         """What is said of N entries."""
         raise NotImplementedError
 
@@ -206,7 +206,7 @@ class WindowReader(SimilarityReader):
 
     def __init__(self, table: str, source: WindowedScores) -> None:
         self._table, self._source = table, source
-        self._ready: deque[NeuralOpinions] = deque()
+        self._ready: deque[ScoredEntries] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
         # Scores are there when a block goes to another process.
@@ -217,7 +217,7 @@ class WindowReader(SimilarityReader):
         sample, taken = TableSample.take(raws)
         if sample:
             self._source.orient(self._table, sample)
-        yield from self.scored(chain(emptied(taken), raws))
+        yield from self.scored(chain(drain(taken), raws))
 
     def scored(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
         """The blocks, each when its entries are scored."""
@@ -225,7 +225,7 @@ class WindowReader(SimilarityReader):
         source.too_long = 0
         parts = source.parts()
         held: deque[tuple[RawBlock, Mask]] = deque()
-        done = OpinionQueue()
+        queue = ScoringQueue()
 
         def parse(raw: RawBlock) -> tuple[RawBlock, Mask, EntryPiece]:
             return raw, *source.parse(raw)
@@ -237,11 +237,11 @@ class WindowReader(SimilarityReader):
 
         def score(item: tuple[int, EntryPiece]) -> tuple[int, EntryPiece, FloatArray, bool]:
             number, window = item
-            found = parts.read(number, window.hashes) if parts else None
-            new = found is None
-            if found is None:
-                found = source.score(window)
-            return number, window, found, new
+            logs = parts.read(number, window.hashes) if parts else None
+            new = logs is None
+            if logs is None:
+                logs = source.score(window)
+            return number, window, logs, new
 
         # Windows are what is done side by side.
         with source.one_thread():
@@ -249,22 +249,22 @@ class WindowReader(SimilarityReader):
                 # In order, so that nothing is added to the parts of another table or model before they are refused.
                 if parts and new:
                     parts.write(number, window.hashes, scores)
-                done.put(source.opinions(window, scores))
-                while held and done.size >= int(np.count_nonzero(~held[0][1])):
+                queue.put(source.scored_entries(window, scores))
+                while held and queue.size >= int(np.count_nonzero(~held[0][1])):
                     raw, faulty = held.popleft()
-                    self._ready.append(done.take_block(faulty))
+                    self._ready.append(queue.take_block(faulty))
                     yield raw
         # Of faulty lines alone.
         while held:
             raw, faulty = held.popleft()
-            self._ready.append(done.take_block(faulty))
+            self._ready.append(queue.take_block(faulty))
             yield raw
 
-    def take(self, lines: int) -> NeuralOpinions:
+    def take(self, lines: int) -> ScoredEntries:
         """See `SimilarityReader`."""
         return self._ready.popleft()
 
-    def score(self, block: EntryBlock, columns: DoubleArray, taken: NeuralOpinions) -> Scores:
+    def score(self, block: EntryBlock, columns: DoubleArray, taken: ScoredEntries) -> Scores:
         """See `SimilarityReader`; one column, of logarithms."""
         return Scores(taken.logs[:, None], taken.opinion, logarithms=True)
 
@@ -321,13 +321,13 @@ class TextPiece:
         starts, middles, ends = (
             places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
         )
-        said: dict[bytes, bytes] = {}
+        texts: dict[bytes, bytes] = {}
 
         def text(phrase: bytes) -> bytes:
             # Entries of a source stand together.
-            if phrase not in said:
-                said[phrase] = phrase_text(phrase).encode()
-            return said[phrase]
+            if phrase not in texts:
+                texts[phrase] = phrase_text(phrase).encode()
+            return texts[phrase]
 
         sources = [text(data[start:end]) for start, end in zip(starts, middles, strict=True)]
         targets = [text(data[start + 3 : end]) for start, end in zip(middles, ends, strict=True)]
@@ -387,9 +387,9 @@ class TextScores(WindowedScores, Generic[TextModel]):
         block = TableParser(None, None, sample.scores, scores, fingerprints=True)(0, sample.text)[0]
         piece = TextPiece.of(block)
         self.judge(self.check, table, piece)
-        found = self.score(piece.part(0, COLUMN_LINES))
+        logs = self.score(piece.part(0, COLUMN_LINES))
         there = block.columns[~block.faulty][:COLUMN_LINES]
-        if self.check.appended and (column := column_that_holds(found, there)) is not None:
+        if self.check.appended and (column := column_that_holds(logs, there)) is not None:
             self.check.refuse_again(table, f"column {column + 1} already holds {self.held}")
 
     def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
@@ -398,9 +398,9 @@ class TextScores(WindowedScores, Generic[TextModel]):
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, TextPiece.of(block)
 
-    def opinions(self, window: TextPiece, scores: FloatArray) -> NeuralOpinions:
+    def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """See `WindowedScores`; a pair has one score, whatever its words."""
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+        return ScoredEntries(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
 
 
 class PairScores(TextScores["SavedModel"]):

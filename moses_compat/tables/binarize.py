@@ -1,12 +1,13 @@
-"""Moses' own binarisers, called with the flags that a table needs.
+"""Calls of Moses' own binarisers with the flags that a table needs.
 
 Facts from their sources (mosesdecoder of February 2025): `misc/processPhraseTableMin.cpp`,
-`misc/processLexicalTableMin.cpp`, `probingpt/CreateProbingPT.cpp`, `OnDiskPt/Main.cpp`.  What goes wrong without care:
+`misc/processLexicalTableMin.cpp`, `probingpt/CreateProbingPT.cpp`, `OnDiskPt/Main.cpp`.  Pitfalls of these programs:
 
-* each wants the number of scores, and CreateProbingPT never checks it: with a wrong one every later record is garbage;
-* processPhraseTableMin aborts if the score it ranks by (2 unless told) does not exist, and by default needs a word
-  alignment in every line and no pair twice;
-* all decide by its name whether a file is gzip, and need it sorted.
+* each needs the number of scores, and CreateProbingPT never checks it: with a wrong number all later records are
+  garbage;
+* processPhraseTableMin aborts if the score for ranking (2 by default) does not exist, and by default requires a word
+  alignment in every line and no duplicate pairs;
+* all detect gzip by the name of a file, and need it sorted.
 """
 
 from __future__ import annotations
@@ -52,35 +53,37 @@ Tell = Callable[[str], None]
 
 
 def find_moses_program(name: str, folder: str | None = None) -> str:
-    """Where a program of Moses is.
+    """Return the path of a program of Moses.
 
     Args:
         name: such as `CreateProbingPT`.
         folder: look in this folder and its `bin` instead of on the PATH.
 
     Raises:
-        PhraseToolError: it is not there.
+        PhraseToolError: the program is not installed there.
     """
     where = "on the PATH" if folder is None else f"in {folder}"
-    found = shutil.which(name, path=None if folder is None else os.pathsep.join([folder, os.path.join(folder, "bin")]))
-    if found is None:
+    program = shutil.which(
+        name, path=None if folder is None else os.pathsep.join([folder, os.path.join(folder, "bin")])
+    )
+    if program is None:
         built = ", built with CMPH (bjam --with-cmph)" if name in _NEED_CMPH else ""
         message = f"the program {name} of Moses{built} is needed and is not {where}"
         raise PhraseToolError(message, remedy="name the folder of Moses")
-    return os.path.abspath(found)
+    return os.path.abspath(program)
 
 
 @dataclass(frozen=True)
 class BinarizeOptions:
-    """How to binarise.
+    """Settings of binarisation.
 
     Args:
         kind: `compact`, `probing` or `ondisk`.
-        folder: where the programs are; the PATH if None.
-        threads: for sorting and the programs that take a number of threads.
-        table_limit: ondisk only: entries of a source to keep, the best by column 3; 0 for all.
-        factors: (source, target) factors of a token; as the first lines have them if None.
-        extra: more arguments for the program of the phrase table.
+        folder: folder of the programs; the PATH if None.
+        threads: for sorting and the programs that support threads.
+        table_limit: ondisk only: number of entries of a source to keep, the best by column 3; 0 for all.
+        factors: numbers of factors of source and target tokens; determined from the first lines if None.
+        extra: additional arguments for the program of the phrase table.
     """
 
     kind: str
@@ -97,12 +100,12 @@ class BinarizeOptions:
 
 @dataclass(frozen=True)
 class BinaryTable:
-    """A table that was made, and how a moses.ini names it.
+    """A binary table, and its feature line for a moses.ini.
 
     Attributes:
         path: the file or folder.
-        scores: of an entry.
-        feature_line: for the `[feature]` section.
+        scores: number of scores per entry.
+        feature_line: line for the `[feature]` section.
     """
 
     path: str
@@ -111,49 +114,49 @@ class BinaryTable:
 
 
 def output_path(kind: str, output: str) -> str:
-    """The file or folder that binarising to `output` makes."""
+    """Return the file or folder that binarising to `output` creates."""
     return output.removesuffix(".minphr") + ".minphr" if kind == COMPACT else output.rstrip("/") or output
 
 
 def reordering_output_path(output: str, reordering: str) -> str:
-    """Where the binary form of a reordering table goes: beside the phrase table."""
+    """Return the path of a binary reordering table, in the folder of the phrase table."""
     name = os.path.basename(without_ending(reordering))
     return os.path.join(os.path.dirname(output.rstrip("/")), name + ".minlexr")
 
 
 @dataclass
 class Workplace:
-    """A scratch folder beside an output; what is made in it appears under its name when all of it is complete.
+    """A temporary folder next to an output; files made in it are renamed to their final names when all are complete.
 
-    Use as a context manager: leaving it by an exception leaves what was there before.
+    Use as a context manager: leaving it by an exception keeps the old files.
 
     Args:
-        beside: the output.
+        output: the output.
 
     Raises:
         PhraseToolError: the folder cannot be written to.
     """
 
-    beside: str
+    output: str
     folder: str = field(default="", init=False)
     _made: list[tuple[str, str]] = field(default_factory=list, init=False)
     _scratch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
 
     def __enter__(self) -> Workplace:
-        parent = os.path.dirname(os.path.abspath(self.beside))
+        parent = os.path.dirname(os.path.abspath(self.output))
         try:
-            name = f".{os.path.basename(self.beside)}."
+            name = f".{os.path.basename(self.output)}."
             self.folder = self._scratch.enter_context(scratch_folder(parent, name, ".part"))
         except OSError as error:
-            raise PhraseToolError(f"{self.beside}: cannot write: {reason(error)}") from error
+            raise PhraseToolError(f"{self.output}: cannot write: {reason(error)}") from error
         return self
 
     def path(self, name: str) -> str:
-        """A place in the scratch folder."""
+        """Return a path in the temporary folder."""
         return os.path.join(self.folder, name)
 
     def publish(self, made: str, final: str) -> None:
-        """Let something made here appear under its name at the end."""
+        """Register a file or folder made here for renaming to its final name at the end."""
         self._made.append((made, os.path.abspath(final)))
 
     def __exit__(
@@ -166,21 +169,21 @@ class Workplace:
             self._scratch.close()
 
     def _rename(self) -> None:
-        done: list[tuple[str, str]] = []
+        renamed: list[tuple[str, str]] = []
         for number, (made, final) in enumerate(self._made):
             old = self.path(f"replaced.{number}")
             try:
                 if os.path.lexists(final):
                     os.rename(final, old)
-                done.append((old, final))
+                renamed.append((old, final))
                 os.rename(made, final)
             except OSError as error:
-                self._undo(done)
+                self._undo(renamed)
                 raise PhraseToolError(f"{final}: cannot write: {reason(error)}; nothing was changed") from error
 
     @staticmethod
-    def _undo(done: list[tuple[str, str]]) -> None:
-        for old, final in reversed(done):
+    def _undo(renamed: list[tuple[str, str]]) -> None:
+        for old, final in reversed(renamed):
             with contextlib.suppress(OSError):
                 if os.path.isdir(final) and not os.path.islink(final):
                     shutil.rmtree(final)
@@ -191,10 +194,10 @@ class Workplace:
 
 
 def check_replaceable(kind: str, path: str) -> None:
-    """Refuse to replace what is no table of this kind, before any work starts.
+    """Refuse to replace anything but a table of this kind, before any work starts.
 
     Raises:
-        PhraseToolError: the output is a folder where a file belongs, or a folder with something else in it.
+        PhraseToolError: the output is a folder instead of a file or vice versa, or a folder with other content.
     """
     if not os.path.lexists(path):
         return
@@ -204,7 +207,7 @@ def check_replaceable(kind: str, path: str) -> None:
     elif not os.path.isdir(path):
         raise PhraseToolError(f"{path}: is a file; {_PROGRAMS[kind]} makes a folder; choose another name")
     elif os.listdir(path) and not _is_table(kind, path):
-        raise PhraseToolError(f"{path}: the folder holds something else than such a table; choose another name")
+        raise PhraseToolError(f"{path}: the folder has other content than such a table; choose another name")
 
 
 def _is_table(kind: str, path: str) -> bool:
@@ -226,19 +229,19 @@ def binarize(
     Args:
         table: the phrase table in text form, a file.
         output: the file (`.minphr` is added for compact) or folder to make.
-        options: what to make and how.
-        reordering: reordering tables; theirs appear beside `output` as `.minlexr`, which all of Moses' decoders read.
+        options: the settings.
+        reordering: reordering tables, written next to `output` as `.minlexr`, which all of Moses' decoders read.
         name: of the feature in the moses.ini.
-        tell: told what is run, and what a program that failed had to say.
-        warn: told what the binary table lacks.
-        progress: told how far reading is.
+        tell: receives the commands, and the output of a program that failed.
+        warn: receives warnings about content that the binary table lacks.
+        progress: called with the bytes of the file and the entries read so far.
 
     Returns:
-        What was made: the phrase table, then the reordering tables.
+        The binary phrase table, then the binary reordering tables.
 
     Raises:
-        PhraseToolError: a program is missing, failed, or made something else than it should.
-        DataError: a line of a table that no binariser can take.
+        PhraseToolError: a program is missing, failed, or made an unexpected table.
+        DataError: a table has a line that no binariser supports.
     """
     program = find_moses_program(_PROGRAMS[options.kind], options.folder)
     reordering_program = find_moses_program(_REORDERING_PROGRAM, options.folder) if reordering else ""
@@ -247,18 +250,18 @@ def binarize(
     for path in (table, *reordering):
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise DataError(path, "is a pipe; a binariser reads its table more than once, so give a file")
-    done = []
+    tables = []
     with Workplace(final) as place:
         work = _Binarizer(place, options, tell, warn, progress)
-        done.append(work.phrase_table(program, table, final, name))
+        tables.append(work.phrase_table(program, table, final, name))
         for number, path in enumerate(reordering):
-            done.append(work.reordering_table(reordering_program, path, reordering_output_path(output, path), number))
-    return done
+            tables.append(work.reordering_table(reordering_program, path, reordering_output_path(output, path), number))
+    return tables
 
 
 @dataclass(frozen=True)
 class _Binarizer:
-    """Makes tables in a scratch folder; see `binarize`."""
+    """Makes tables in a temporary folder; see `binarize`."""
 
     place: Workplace
     options: BinarizeOptions
@@ -299,14 +302,14 @@ class _Binarizer:
         return BinaryTable(final, form.scores, line)
 
     def check_lines(self, original: TableForm, form: TableForm, text: str) -> None:
-        """Refuse lines that the program or its decoder cannot take, and tell what the program leaves out.
+        """Refuse lines that the program or its decoder does not support, and report what the program leaves out.
 
         Args:
             original: the form of the table, in which lines are numbered.
-            form: the form of what is binarised, in which spaces and order are mended.
+            form: the form of the file that is binarised, in which spaces and order have been corrected.
             text: its file, see `ready_text`.
         """
-        # These are seen to: by flags of the program, or by the copy.
+        # These are handled by flags of the program, or by the copy.
         settled = {"no alignment", "bad alignment"}
         if form.reordering_scores and self.options.kind == PROBING:
             settled |= {"properties"}
@@ -326,11 +329,11 @@ class _Binarizer:
             self.warn(f"{original.path}:{objection.first}: {objection.reason}{lines}")
 
     def ready_text(self, form: TableForm, name: str) -> tuple[TableForm, str]:
-        """The form and the name of what a binariser can take: the table, a link of a fitting name to it, or a copy."""
+        """Return the form and name of a file for the binariser: the table, a link with another name, or a copy."""
         if form.ready:
             if form.gzip == form.path.endswith(".gz"):
                 return form, os.path.abspath(form.path)
-            # Moses tells gzip by the name only.
+            # Moses detects gzip only by the name.
             link = f"{name}.gz" if form.gzip else name
             os.symlink(os.path.abspath(form.path), self.place.path(link))
             return form, link
@@ -349,7 +352,7 @@ class _Binarizer:
             if form.unaligned_line:
                 reason = "there are entries without a word alignment"
             else:
-                reason = "there are pairs that stand twice"
+                reason = "there are duplicate pairs"
             self.tell(f"{reason}, so the table is written with -encoding None, which makes it larger")
             arguments += ["-encoding", "None"]
         return arguments
@@ -357,7 +360,7 @@ class _Binarizer:
     def reordering_table(self, program: str, path: str, final: str, number: int) -> BinaryTable:
         form, text = self.ready_text(examine(path, self.progress), f"reordering.{number}")
         if form.duplicate_line:
-            raise DataError(path, f"a pair stands twice, which {_REORDERING_PROGRAM} cannot take")
+            raise DataError(path, f"a pair occurs twice, which {_REORDERING_PROGRAM} does not support")
         made = f"reordering.{number}.made"
         self.run([program, "-in", text, "-out", made, "-threads", str(self.options.threads)])
         made = self.place.path(made + ".minlexr")
@@ -375,24 +378,28 @@ class _Binarizer:
         """Run a program in the scratch folder.
 
         Raises:
-            PhraseToolError: it cannot be started or failed; what it said last was told.
+            PhraseToolError: it cannot be started or failed; the end of its output is reported.
         """
         self.tell(f"running in {self.place.folder}: {shlex.join(command)}")
-        with tempfile.TemporaryFile(dir=self.place.folder) as said:
+        with tempfile.TemporaryFile(dir=self.place.folder) as output:
             try:
-                done = subprocess.run(
-                    command, cwd=self.place.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+                process = subprocess.run(
+                    command, cwd=self.place.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
                 )
             except OSError as error:
                 raise PhraseToolError(f"{command[0]}: cannot be run: {reason(error)}") from error
-            if done.returncode == 0:
+            if process.returncode == 0:
                 return
-            said.seek(0)
-            lines = said.read().decode(errors="replace").splitlines()
+            output.seek(0)
+            lines = output.read().decode(errors="replace").splitlines()
         name = os.path.basename(command[0])
         for line in lines[-_SHOWN_LINES:]:
             self.tell(f"{name}: {line}")
-        how = f"with code {done.returncode}" if done.returncode > 0 else f"by {signal.Signals(-done.returncode).name}"
+        how = (
+            f"with code {process.returncode}"
+            if process.returncode > 0
+            else f"by {signal.Signals(-process.returncode).name}"
+        )
         raise PhraseToolError(f"{name} ended {how}; nothing was written")
 
 
@@ -411,7 +418,7 @@ def _check_file(program: str, path: str) -> None:
 
 
 def _check_folder(kind: str, program: str, folder: str, form: TableForm, factors: tuple[int, int]) -> None:
-    """Compare what a binary table says of itself with the text."""
+    """Compare the description of a binary table with the text."""
     for name in _FILES[kind]:
         _check_file(program, os.path.join(folder, name))
     if kind == PROBING:
@@ -422,10 +429,10 @@ def _check_folder(kind: str, program: str, folder: str, form: TableForm, factors
         file = "Misc.dat"
         expected = {"NumScores": form.scores, "NumSourceFactors": factors[0], "NumTargetFactors": factors[1]}
     with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as text:
-        found = dict(re.findall(r"^(\w+)\s+(\d+)\s*$", text.read(), re.MULTILINE))
+        recorded = dict(re.findall(r"^(\w+)\s+(\d+)\s*$", text.read(), re.MULTILINE))
     for key, value in expected.items():
-        if found.get(key) != str(value):
+        if recorded.get(key) != str(value):
             raise PhraseToolError(
-                f"{os.path.basename(program)} made a table whose {file} says {key} {found.get(key, 'nothing')}, "
+                f"{os.path.basename(program)} made a table whose {file} says {key} {recorded.get(key, 'nothing')}, "
                 f"expected {value}; nothing was written"
             )

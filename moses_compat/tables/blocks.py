@@ -1,6 +1,6 @@
-"""A table as numbered blocks of text: how it is read, and marks by which its lines are recognised.
+"""Reading a table as numbered blocks of text, and marks by which its lines are recognised in a later pass.
 
-A block ends between two sources.  Lines that were read once and have the same marks need not be parsed again.
+A block ends between two sources.  Lines with unchanged marks need not be parsed again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from phrasetool.pipeline import Runner
 from phrasetool.watch import raise_or_warn
 
 BLOCK_BYTES = 1 << 21
-# A line longer than that is none of a table; without a limit, what is no text would be read as one line, to its end.
+# A table has no longer lines; without a limit, a binary file might be read as one line, up to its end.
 LONGEST_TABLE_LINE = 1 << 24
-# The entries of a source that are needed together, where blocks are not larger; some ten million short ones.
+# Largest group of entries of one source that is read as a whole; some ten million short entries.
 LARGEST_GROUP = 1 << 28
-# Called with the bytes of the file consumed and the lines done so far.
+# Called with the bytes of the file and the lines processed so far.
 Progress = Callable[[int, int], None]
 ON_ERROR = ("fail", "skip", "keep")
-# In `LineMarks.sources`: the first source of a block; and the words of one.
+# Bits of `LineMarks.sources`: flag of the first source of a block, and mask of its number of words.
 _FIRST = np.uint16(1 << 15)
 _WORDS = np.uint16(_FIRST - 1)
 _1, _2, _3, _4, _5, _6, _7 = (np.uint64(k) for k in range(1, 8))
@@ -42,7 +42,7 @@ _8, _16, _24, _32, _40, _48, _56 = (np.uint64(8 * k) for k in range(1, 8))
 
 @exact_kernel
 def last_group_start(text: ByteArray) -> int:
-    """Where the last source group of `text` begins (its last line may be incomplete), or 0 if there is but one."""
+    """Return the start of the last source group of `text`, or 0 if it is the only one; its end may be missing."""
     line_end = len(text)
     group = -1
     group_end = -1
@@ -62,7 +62,7 @@ def last_group_start(text: ByteArray) -> int:
 
 @exact_kernel
 def _last_keyed_line(text: ByteArray) -> int:
-    """Where the last line of `text` with a source begins (it may be incomplete), or 0 if there is none before it."""
+    """Return the start of the last (maybe incomplete) line of `text` with a source, or 0 if there is none before it."""
     line_end = len(text)
     last = -1
     while line_end > 0:
@@ -80,14 +80,14 @@ def _last_keyed_line(text: ByteArray) -> int:
 def blocks(
     source: Input, size: int, max_line: int = LONGEST_TABLE_LINE, whole_groups: bool = True
 ) -> Iterator[ByteArray]:
-    """Cut a table into blocks of about `size` bytes at source-group borders.
+    """Split a table into blocks of about `size` bytes at the borders of source groups.
 
-    A group longer than that makes its block longer, or is cut at line ends where groups need not be whole.  The
-    concatenation of the blocks is the input.  Where a block ends depends on what follows its beginning alone.
+    A longer group makes its block longer, or is split at line ends if groups need not be whole.  The concatenation of
+    the blocks is the input.  The end of a block depends only on the text from its beginning on.
 
     Raises:
-        DataError: the file is damaged, or is certainly no table in text form (see `files.kinds`), or has a line of more
-            than `max_line` bytes, or, where groups are to be whole, a group of more than `LARGEST_GROUP` and `size`.
+        DataError: the file is damaged, or is certainly not a table in text form (see `files.kinds`), or has a line of
+            more than `max_line` bytes, or, if groups must be whole, a group larger than `LARGEST_GROUP` and `size`.
     """
     return (text for text, _, _ in _pieces(source, size, max_line, whole_groups))
 
@@ -95,24 +95,23 @@ def blocks(
 def _pieces(
     source: Input, size: int, max_line: int, whole_groups: bool
 ) -> Iterator[tuple[ByteArray, Int64Array, bool]]:
-    """The blocks, where their lines begin, and whether each goes on with the group of the one before; with whole
-    sources, none does."""
+    """Yield blocks, the offsets of their lines, and whether each continues the group of the previous block."""
     kinds.refuse(source.name, source.peek(kinds.HEAD_BYTES))
     text = b""
     continued = False
-    wanted, lines, largest = size, 0, max(size, LARGEST_GROUP)
+    target_size, lines, largest = size, 0, max(size, LARGEST_GROUP)
     while True:
-        if len(text) < wanted:
-            text += source.read(wanted - len(text))
-        seen = min(wanted, len(text))
+        if len(text) < target_size:
+            text += source.read(target_size - len(text))
+        seen = min(target_size, len(text))
         cut = last_group_start(np.frombuffer(text, np.uint8, seen)) if seen >= size else 0
         inside = 0
         if seen >= size and not cut and not whole_groups:
-            # All lines so far are of one group, so the next is, too, if its source is known.
+            # All lines so far belong to one group, so a split here continues it if its source is known.
             inside = _last_keyed_line(np.frombuffer(text, np.uint8, seen))
         cut = cut or inside
         if not cut and seen > largest:
-            # So many lines of no source, before any that has one, may as well belong to none.
+            # A long run of lines without a source at the beginning need not belong to a group.
             keyed = text.find(BARS, 0, seen)
             cut = text.rfind(b"\n", 0, keyed if keyed >= 0 else seen) + 1
         if cut:
@@ -120,17 +119,17 @@ def _pieces(
             offsets = line_offsets_of(piece)
             yield piece, offsets, continued
             lines += len(offsets) - 1
-            text, wanted, continued = text[cut:], size, inside > 0
-        elif seen < wanted:
+            text, target_size, continued = text[cut:], size, inside > 0
+        elif seen < target_size:
             break
         else:
-            # A long line that is whole is found when its block is looked at.
+            # A complete line that is too long is reported when its block is examined.
             if len(text) - (text.rfind(b"\n") + 1) > max_line:
                 raise _too_long(source, lines + text.count(b"\n"), max_line)
             if len(text) > largest:
                 message = f"the entries of this source take more than {largest:,} bytes"
                 raise DataError(source.name, message, lines + 1, remedy="larger groups")
-            wanted = min(2 * wanted, largest + 1)
+            target_size = min(2 * target_size, largest + 1)
     if text:
         piece = np.frombuffer(text, np.uint8)
         yield piece, line_offsets_of(piece), continued
@@ -142,15 +141,15 @@ def _too_long(source: Input, before: int, max_line: int) -> DataError:
 
 @dataclass(frozen=True)
 class RawBlock:
-    """The text of a run of source groups, which are whole unless asked for otherwise.
+    """The text of consecutive source groups.
 
     Attributes:
         first_entry: 0-based number of its first line.
         line_offsets: int64, shape (N + 1,), where each of its lines begins, and the end.
         text: the bytes, uint8.
-        scores: how many scores an entry of this table has, as its first good line says; -1 if none came yet.
-        position: bytes of the file consumed so far (compressed, if it is gzip).
-        continued: whether it begins with more entries of the last source of the block before.
+        scores: number of scores per entry, from the first valid line of the table; -1 before that line.
+        position: (compressed) bytes of the file read so far.
+        continued: whether it begins with further entries of the last source of the previous block.
     """
 
     first_entry: int
@@ -162,7 +161,7 @@ class RawBlock:
 
     @property
     def lines(self) -> int:
-        """How many lines it has."""
+        """The number of lines."""
         return len(self.line_offsets) - 1
 
 
@@ -172,7 +171,7 @@ def raw_blocks(
     """Read a table block by block; see `blocks`.
 
     Args:
-        whole_groups: if not, a source group that is longer than a block is cut into several.
+        whole_groups: if False, a source group longer than a block is split into several blocks.
     """
     first_entry = 0
     scores = -1
@@ -187,7 +186,7 @@ def raw_blocks(
 
 
 def _first_score_count(text: ByteArray) -> int:
-    """Look at the first lines, then at all."""
+    """Return the number of scores of the first valid line; examines the first lines, then all."""
     head = text[: 1 << 14]
     last = np.flatnonzero(head == LF)
     count = count_scores(head[: last[-1] + 1]) if len(last) else -1
@@ -199,21 +198,21 @@ class TableScan:
     """How a table is read.
 
     Attributes:
-        on_error: what happens to a line that cannot be read as an entry: `fail` (stop with an error), `skip` (leave the
-            line out) or `keep` (pass it through unchanged).
+        on_error: handling of faulty lines: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass it
+            through unchanged).
         threads: worker threads.
-        block_bytes: about how much text is worked on at a time.
-        max_line: bytes that a line may have.
-        progress: called with the bytes of the file consumed and the entries done so far.
+        block_bytes: approximate size of the text of a block.
+        max_line: largest number of bytes of a line.
+        progress: called with the bytes of the file and the entries processed so far.
         allow_empty: whether a table may have no line.
-        force: whether to go on where a check says that the table makes no sense.
-        warn: called with what such a check says.
-        finished: keeps what was made of the blocks, so that interrupted work goes on; nothing if None.
-        runner: has the blocks worked on; threads if None.
-        whole_groups: whether a block holds all entries of its sources, however many these are.
+        force: whether failed sanity checks of the table are only warnings.
+        warn: called with the messages of such checks.
+        finished: stores results of blocks, so that interrupted work can be resumed; None to store nothing.
+        runner: executes the work on blocks; threads if None.
+        whole_groups: whether a block holds all entries of its sources, whatever their number.
 
     Raises:
-        ValueError: `on_error` is something else.
+        ValueError: `on_error` has another value.
     """
 
     on_error: str = "fail"
@@ -228,7 +227,7 @@ class TableScan:
     runner: Runner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it says how to take lines, and no more.
+        # Another process only needs the settings for reading lines.
         alone = TableScan()
         kept_here = ("progress", "warn", "finished", "runner")
         return {**self.__dict__, **{name: getattr(alone, name) for name in kept_here}}
@@ -241,39 +240,39 @@ class TableScan:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Name -> value of what finished work depends on; see `FinishedWork`."""
+        """The settings that stored results depend on, by name; see `FinishedWork`."""
         return {"on error": self.on_error, "size of blocks": str(self.block_bytes)}
 
     def raw_blocks(self, source: Input) -> Iterator[RawBlock]:
-        """The blocks of a table; see `raw_blocks`."""
+        """Yield the blocks of a table; see `raw_blocks`."""
         return raw_blocks(source, self.block_bytes, self.max_line, self.whole_groups)
 
     def refuse(self, error: DataError) -> None:
-        """Raise what a check of the table found, or with `force` warn of it."""
+        """Raise the error of a failed check, or with `force` issue a warning."""
         raise_or_warn(error, self.force, self.warn)
 
-    def refuse_empty(self, name: str, entries: int, written: int, wanted: str) -> None:
-        """Refuse to write a file without content, which nobody would notice, unless forced.
+    def refuse_empty(self, name: str, entries: int, written: int, content: str) -> None:
+        """Refuse to write an empty file, which might go unnoticed, unless forced.
 
         Args:
             name: of the table.
-            entries: of the table; an empty table was accepted before.
-            written: how much the file holds.
-            wanted: what it was to hold, with the options that decide.
+            entries: number of entries of the table; if it is 0, an empty table has been accepted before.
+            written: number of items in the file.
+            content: description of the items, with the options that select them.
         """
         if entries and not written:
-            self.refuse(DataError(name, f"no {wanted}, so the output would be empty", remedy="go on"))
+            self.refuse(DataError(name, f"no {content}, so the output would be empty", remedy="go on"))
 
     def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
-        """bool, shape (N,): all good lines, and the faulty ones if they are kept.
+        """Return a mask, shape (N,), of all valid lines, and of faulty ones if they are kept.
 
         Args:
-            name: the table, as messages call it.
+            name: name of the table in messages.
             faulty: bool, shape (N,).
             faults: of these lines.
 
         Raises:
-            DataError: there is a faulty line and the scan says `fail`.
+            DataError: a line is faulty and `on_error` is `fail`.
         """
         if faults and self.on_error == "fail":
             raise DataError(name, faults[0].message, faults[0].entry + 1)
@@ -282,7 +281,7 @@ class TableScan:
 
 @inner_kernel
 def _eight(text: ByteArray, place: int) -> np.uint64:
-    """text[place:place + 8] as one number: one load, once it is compiled, as no index can be negative."""
+    """Return text[place:place + 8] as one number; compiled to one load, because no index can be negative."""
     i = np.uint64(place)
     return (
         np.uint64(text[i]) | np.uint64(text[i + _1]) << _8 | np.uint64(text[i + _2]) << _16
@@ -293,10 +292,10 @@ def _eight(text: ByteArray, place: int) -> np.uint64:
 
 @borrowing_kernel
 def _hash_lines(text: ByteArray, line_offsets: Int64Array, seed: int, hashes: npt.NDArray[np.uint32]) -> None:
-    """A hash of the bytes of each line, its length and the seed, never 0.
+    """Hash the bytes of each line, its length and the seed; never 0.
 
-    Two hashes take eight bytes in turn, as each waits for its multiplications.  The last eight bytes may overlap those
-    before: the length says how far.
+    Two hashes process eight bytes alternately, because each waits for its multiplications.  The last eight bytes may
+    overlap the previous ones; the length determines how far.
     """
     for line in range(len(hashes)):
         i, end = line_offsets[line], line_offsets[line + 1]
@@ -315,13 +314,13 @@ def _hash_lines(text: ByteArray, line_offsets: Int64Array, seed: int, hashes: np
 
 
 class LineMarks(NamedTuple):
-    """What is kept of N lines.
+    """Marks of N lines, by which they are recognised in a later pass.
 
     Attributes:
-        pairs: uint32, shape (N,), the fingerprint of source and target.
-        lines: uint32, shape (N,), a hash of the line and of how many scores an entry has; 0 for one to be read again.
-        sources: uint16, shape (N,): 0 for the source of the line before; else the words of one that begins here, and
-            2^15 more at the beginning of a block: where it stands beside the source before is not known.
+        pairs: uint32, shape (N,), fingerprints of source and target.
+        lines: uint32, shape (N,), hashes of the line and of the number of scores; 0 for a line to be parsed again.
+        sources: uint16, shape (N,): 0 if the source is that of the previous line; else its number of words, plus 2^15
+            for the first line of a block, where the order relative to the previous source is not known.
     """
 
     pairs: npt.NDArray[np.uint32]
@@ -330,13 +329,13 @@ class LineMarks(NamedTuple):
 
     @classmethod
     def of(cls, raw: RawBlock, block: EntryBlock) -> LineMarks:
-        """Of a block that was parsed, with fingerprints."""
+        """Return the marks of a parsed block with fingerprints."""
         lines = hash_lines(raw)
         lines[block.faulty] = 0
         sources = np.zeros(len(block), np.uint16)
         heads, lengths = block.group_offsets[:-1], block.source_lengths
         sources[heads] = np.minimum(lengths, int(_WORDS))
-        # A source without words, with more than fit, or that does not ascend, is read again.
+        # A source without words, with too many words, or out of order is parsed again.
         lines[heads[(lengths == 0) | (lengths >= _WORDS) | (not block.ascending)]] = 0
         sources[:1] |= _FIRST
         if raw.continued:
@@ -344,9 +343,9 @@ class LineMarks(NamedTuple):
         return cls(block.fingerprints, lines, sources)
 
     def recognise(self, raw: RawBlock) -> EntryBlock | None:
-        """The block, without fields and words, if it has these lines and all are good entries; else None."""
+        """Return the block without fields and words if it has exactly these lines, all valid; else None."""
         sources = self.sources
-        # Other blocks than those that were read may begin within a source, or hold the beginning of one of them.
+        # With other block borders than in the first pass, a block may begin within a source, or contain such a border.
         if len(sources) != raw.lines or not raw.lines or not sources[0] or (sources[1:] >= _FIRST).any():
             return None
         if not np.array_equal(hash_lines(raw), self.lines):
@@ -357,7 +356,7 @@ class LineMarks(NamedTuple):
 
 
 def hash_lines(raw: RawBlock) -> npt.NDArray[np.uint32]:
-    """A hash of each line, and of how many scores an entry of its table has; uint32, shape (N,), never 0."""
+    """Return hashes of each line and the number of scores of the table; uint32, shape (N,), never 0."""
     hashes = np.empty(raw.lines, np.uint32)
     _hash_lines(raw.text, raw.line_offsets, raw.scores, hashes)
     return hashes
@@ -366,7 +365,7 @@ def hash_lines(raw: RawBlock) -> npt.NDArray[np.uint32]:
 def block_without_fields(
     raw: RawBlock, group_offsets: Int64Array, source_lengths: Int64Array, faulty: Mask, ascending: bool = False
 ) -> EntryBlock:
-    """A block of lines of which nothing is known but their groups."""
+    """Return a block of lines of which only the groups are known."""
     nothing, no_phrases = np.zeros(0, np.int64), Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
     return EntryBlock(
         raw.first_entry, raw.text, raw.line_offsets, nothing, nothing, nothing, group_offsets, source_lengths,

@@ -1,10 +1,10 @@
-"""The form of a table that Moses' binarisers need: sorted bytewise, one space between tokens, every field in its place.
+"""The canonical form of a table that Moses' binarisers need: sorted bytewise, with one space between tokens.
 
-What they ask for was read from their sources (mosesdecoder of February 2025): `PhraseTableCreator.cpp`,
-`LexicalReorderingTableCreator.cpp` and `BlockHashIndex.cpp` want keys `source ||| target ||| ` that ascend;
-`OnDiskPt/Main.cpp` splits at spaces only; `probingpt` splits scores at every single space and wants a source's lines
-side by side.  A table in canonical form whose lines are sorted (`LC_ALL=C sort`) meets all of it, because a key is the
-beginning of its line.
+Their requirements are known from their sources (mosesdecoder of February 2025): `PhraseTableCreator.cpp`,
+`LexicalReorderingTableCreator.cpp` and `BlockHashIndex.cpp` need ascending keys `source ||| target ||| `;
+`OnDiskPt/Main.cpp` splits at spaces only; `probingpt` splits scores at every single space and needs the lines of a
+source to be adjacent.  A table in canonical form with sorted lines (`LC_ALL=C sort`) meets all requirements, because a
+key is the beginning of its line.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import ByteArray, Int64Array
 from phrasetool.text_splitting import split_words
 
-# How the lines of a table are found wanting; positions in the result of `_look`.
+# Deviations of lines from the canonical form; positions in the result of `_look`.
 _ODD, _UNSORTED, _DUPLICATE, _UNALIGNED, _NO_SOURCE = range(5)
 _FIELDS = 7
 _PIECE = 1 << 22
-# Text that our own sort holds at a time; in memory it takes some three times that.
+# Bytes of text that the built-in sort processes at a time; it takes some three times as much memory.
 _RUN_BYTES = 1 << 26
 _SYSTEM_SORT_MEMORY = "512M"
 _LABEL = re.compile(rb"\[[^][]+\]")
@@ -47,7 +47,7 @@ _REORDERING_PROPERTY = b"{{LexRO "
 
 @exact_kernel
 def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> bool:
-    """Whether a line is as Moses writes it, as far as its binarisers can see."""
+    """Whether a line has the form that Moses writes, as far as this matters to its binarisers."""
     if text[start] == SPACE:
         return False
     bars = 0
@@ -63,7 +63,7 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
             i += 3
             continue
         if c == SPACE and i + 1 < end and text[i + 1] == SPACE:
-            # An empty target; what stands before any other bar must be one space.
+            # The target is empty; before any other bar there must be one space.
             after_bar = i > start and text[i - 1] == PIPE
             if not (after_bar and i + 2 == target_end):
                 return False
@@ -72,58 +72,58 @@ def _is_canonical(text: ByteArray, start: int, end: int, target_end: int) -> boo
 
 
 @exact_kernel
-def _look(text: ByteArray, scan: LineScan, found: Int64Array) -> None:
-    """found[k] = the first line of kind k, if it was -1; kinds as in the constants above."""
+def _look(text: ByteArray, scan: LineScan, first_lines: Int64Array) -> None:
+    """Store the first line of kind k in first_lines[k] if that was -1; kinds as in the constants above."""
     before, before_end, before_key = np.int64(0), np.int64(-1), np.int64(-1)
     for line in range(len(scan.faults)):
         start, end = scan.line_offsets[line], scan.line_offsets[line + 1]
         if end > start and text[end - 1] == LF:
             end -= 1
         key = scan.target_ends[line] + 3
-        if found[_ODD] < 0 and not _is_canonical(text, start, end, scan.target_ends[line]):
-            found[_ODD] = line
-        if skip_blanks(text, start, scan.source_ends[line]) == scan.source_ends[line] and found[_NO_SOURCE] < 0:
-            found[_NO_SOURCE] = line
-        if found[_UNALIGNED] < 0:
+        if first_lines[_ODD] < 0 and not _is_canonical(text, start, end, scan.target_ends[line]):
+            first_lines[_ODD] = line
+        if skip_blanks(text, start, scan.source_ends[line]) == scan.source_ends[line] and first_lines[_NO_SOURCE] < 0:
+            first_lines[_NO_SOURCE] = line
+        if first_lines[_UNALIGNED] < 0:
             bar = find_separator(text, scan.score_ends[line], end)
             i = bar + 3 if bar >= 0 else end
             while i < end and (is_blank(text[i]) or text[i] == CR):
                 i += 1
             if i == end or text[i] == PIPE:
-                found[_UNALIGNED] = line
+                first_lines[_UNALIGNED] = line
         if before_end >= 0:
             shorter = min(end - start, before_end - before)
             k = common_prefix(text, start, text, before, shorter)
-            if found[_UNSORTED] < 0:
+            if first_lines[_UNSORTED] < 0:
                 if k < shorter:
                     if text[start + k] < text[before + k]:
-                        found[_UNSORTED] = line
+                        first_lines[_UNSORTED] = line
                 elif end - start < before_end - before:
-                    found[_UNSORTED] = line
-            if found[_DUPLICATE] < 0 and key - start == before_key and k >= before_key:
-                found[_DUPLICATE] = line
+                    first_lines[_UNSORTED] = line
+            if first_lines[_DUPLICATE] < 0 and key - start == before_key and k >= before_key:
+                first_lines[_DUPLICATE] = line
         before, before_end, before_key = start, end, key - start
 
 
 @dataclass
 class TableForm:
-    """What a table looks like to a binariser.
+    """The properties of a table that matter to a binariser.
 
     Attributes:
         path: the file.
-        gzip: whether its content is.
-        packed_otherwise: how it is compressed, if not so: `xz` or another name; else empty.
-        entries, sources: lines, and runs of lines with one source.
-        scores: of every entry; -1 if there is none.
+        gzip: whether it is compressed with gzip.
+        packed_otherwise: name of another compression format, such as `xz`; else empty.
+        entries, sources: numbers of lines, and of runs of lines with one source.
+        scores: number of scores per entry; -1 if there is none.
         odd_line: first line (from 1) that is not in canonical form; 0 if all are.
-        unsorted_line: first line below the one before it, bytewise; 0 if sorted.
-        duplicate_line: first line with the pair of the line before it; 0 if there is none.
+        unsorted_line: first line that sorts bytewise before its predecessor; 0 if sorted.
+        duplicate_line: first line with the pair of its predecessor; 0 if there is none.
         unaligned_line: first line without a word alignment; 0 if all have one.
-        source_factors, target_factors: parts of a token, as the first lines have them.
+        source_factors, target_factors: numbers of factors of a token, by the first lines.
         rules: whether it is a rule table (hierarchical, syntax), by its first lines.
-        reordering_scores: scores in the `{{LexRO ..}}` property of the first line; 0 without one.
-        other_reordering_line: first line that has another number of them; 0 if all agree.
-        oddities: what else is odd about lines, see `inspecting.inspect`.
+        reordering_scores: number of scores in the `{{LexRO ..}}` property of the first line; 0 without one.
+        other_reordering_line: first line with another number of them; 0 if all agree.
+        oddities: further unusual properties of lines, see `tables.inspect`.
     """
 
     path: str
@@ -145,7 +145,7 @@ class TableForm:
 
     @property
     def ready(self) -> bool:
-        """Whether a binariser can take the text as it is."""
+        """Whether a binariser can read the text without changes."""
         return not (self.odd_line or self.unsorted_line or self.packed_otherwise)
 
 
@@ -153,11 +153,11 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
     """Read a phrase table or reordering table once.
 
     Raises:
-        DataError: it cannot be read, has no entry, or a line that no binariser can take: faulty, without a source,
-            or with a negative score, whose logarithm does not exist.
+        DataError: it cannot be read, has no entry, or a line that no binariser supports: faulty, without a source, or
+            with a negative score, whose logarithm does not exist.
     """
     form = TableForm(path)
-    found = np.full(5, -1, np.int64)
+    first_lines = np.full(5, -1, np.int64)
     previous = np.zeros(0, np.uint8)
     with Input(path) as source:
         form.gzip = source.gzip
@@ -166,22 +166,24 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
             if not form.entries:
                 form.scores = raw.scores
                 _look_at_head(form, raw.text)
-            # The line before the block comes along, so that the border is looked at too.
+            # The line before the block is included, so that the border is checked, too.
             text = np.concatenate([previous, raw.text])
             ahead = np.zeros(min(len(previous), 1), np.int64)
             offsets = np.concatenate([ahead, raw.line_offsets + len(previous)])
             shift = raw.first_entry - (1 if len(previous) else 0)
             scan = _scan(form, text, offsets, shift)
-            here = found.copy()
+            here = first_lines.copy()
             _look(text, scan, here)
-            found = np.where(found >= 0, found, np.where(here >= 0, here + shift, -1))
-            if found[_NO_SOURCE] >= 0:
-                raise DataError(path, "the source is empty, which Moses cannot look up", int(found[_NO_SOURCE]) + 1)
+            first_lines = np.where(first_lines >= 0, first_lines, np.where(here >= 0, here + shift, -1))
+            if first_lines[_NO_SOURCE] >= 0:
+                raise DataError(
+                    path, "the source is empty, which Moses cannot look up", int(first_lines[_NO_SOURCE]) + 1
+                )
             _look_at_properties(form, raw)
             for name, oddity in odd_lines(raw.text, raw.line_offsets).items():
                 form.oddities.setdefault(name, Oddity(0, oddity.first + raw.first_entry)).lines += oddity.lines
             form.entries = int(raw.first_entry + raw.lines)
-            # Blocks end at source groups, so the line that came along is a group of its own, counted before.
+            # Blocks end at source groups, so the included line is a separate group that has already been counted.
             form.sources += len(scan.group_offsets) - 1 - (1 if len(previous) else 0)
             previous = text[scan.line_offsets[-2] :].copy()
             if previous[-1] != LF:
@@ -189,7 +191,7 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
             progress(raw.position, form.entries)
     if not form.entries:
         raise DataError(path, "holds no entry")
-    lines = (found + 1).tolist()
+    lines = (first_lines + 1).tolist()
     form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line = lines[:4]
     return form
 
@@ -208,7 +210,7 @@ def _scan(form: TableForm, text: ByteArray, line_offsets: Int64Array, shift: int
 
 
 def _look_at_head(form: TableForm, text: ByteArray) -> None:
-    """Factors, labels and properties, as the first lines have them."""
+    """Determine factors, labels and properties by the first lines."""
     head = text[: 1 << 16].tobytes()
     lines = head.split(b"\n")[: -1 if b"\n" in head else None]
     rows = [line.split(b"|||") for line in lines if line.count(b"|||") >= 2]
@@ -219,7 +221,7 @@ def _look_at_head(form: TableForm, text: ByteArray) -> None:
 
 
 def _reordering_scores(line: bytes) -> int:
-    """How many scores the `{{LexRO ..}}` property of a line holds."""
+    """Return the number of scores in the `{{LexRO ..}}` property of a line."""
     fields = line.split(b"|||", _FIELDS)
     if len(fields) < _FIELDS:
         return 0
@@ -227,7 +229,7 @@ def _reordering_scores(line: bytes) -> int:
 
 
 def _look_at_properties(form: TableForm, raw: RawBlock) -> None:
-    """CreateProbingPT appends what it finds to the scores, so all lines must have the same number of them."""
+    """Check that all lines have equally many reordering scores, because CreateProbingPT appends them to the scores."""
     data = raw.text.tobytes()
     if form.other_reordering_line or not (form.reordering_scores or _REORDERING_PROPERTY in data):
         return
@@ -238,21 +240,21 @@ def _look_at_properties(form: TableForm, raw: RawBlock) -> None:
 
 
 def _factors(fields: Iterable[bytes]) -> int:
-    """How many factors every token has; 1 if they differ, since a stray bar makes no factor."""
+    """Return the number of factors of all tokens; 1 if they differ, because a stray bar does not separate factors."""
     counts = {token.count(b"|") + 1 for field in fields for token in split_words(field) if not _LABEL.search(token)}
     return counts.pop() if len(counts) == 1 else 1
 
 
 def canonical_line(line: bytes) -> bytes:
-    """A line of a table with one space between tokens and around bars, and seven fields at most.
+    """Return a line of a table with one space between tokens and around bars, and at most seven fields.
 
-    Moses reads the same entry from it.  `line` comes without its line feed.
+    Moses reads the same entry from it.  `line` has no line feed.
     """
     fields = [
         b" ".join(token for token in field.split(b" ") if token)
         for field in line.removesuffix(b"\r").replace(b"\t", b" ").split(b"|||")[:_FIELDS]
     ]
-    # An empty target has a space on each side, an empty field further on one for both, as Moses writes them.
+    # As in Moses, an empty target has a space on each side, and later empty fields have a single space.
     text = b" ||| ".join(fields[:3])
     return text + b"".join(b" ||| " + field if field else b" |||" for field in fields[3:])
 
@@ -261,7 +263,7 @@ def write_copy(form: TableForm, path: str, threads: int = 1) -> None:
     """Write a table gzipped, in canonical form and sorted.
 
     Args:
-        form: what `examine` found.
+        form: result of `examine`.
         path: the copy; temporary files go into its folder.
         threads: for sorting.
 
@@ -288,12 +290,12 @@ def _canonical_lines(piece: bytes) -> bytes:
 
 
 def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1) -> Iterator[bytes]:
-    """Sort lines bytewise, as `LC_ALL=C sort` does, on disk where they are many.
+    """Sort lines bytewise, as `LC_ALL=C sort` does, on disk if there are many.
 
     Args:
         pieces: whole lines, each with its line feed.
-        folder: where temporary files go.
-        threads: for the system's `sort`, if it is there.
+        folder: folder for temporary files.
+        threads: for the system's `sort`, if it is installed.
 
     Yields:
         Pieces of the sorted text.
@@ -306,15 +308,15 @@ def sort_lines(pieces: Iterable[bytes], folder: str, threads: int = 1) -> Iterat
 
 
 def _system_sort() -> str | None:
-    """GNU sort, if it is there; others do not know its options."""
+    """Return the path of GNU sort, if it is installed; other programs do not have its options."""
     program = shutil.which("sort")
     if program is None:
         return None
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False).stdout
+        version = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return program if b"GNU coreutils" in said else None
+    return program if b"GNU coreutils" in version else None
 
 
 def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -> Iterator[bytes]:
@@ -326,7 +328,7 @@ def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            # It writes nothing before it has read everything, so there is no need to do both at once.
+            # `sort` writes nothing until it has read everything, so reading and writing need not be concurrent.
             try:
                 for piece in pieces:
                     process.stdin.write(piece)
@@ -348,7 +350,7 @@ def _sort_by(program: str, pieces: Iterable[bytes], folder: str, threads: int) -
 
 
 def _sort_here(pieces: Iterable[bytes], folder: str) -> Iterator[bytes]:
-    """Sorted runs in temporary files, merged."""
+    """Sort runs of lines into temporary files, and merge them."""
     with ExitStack() as stack:
         runs: list[BinaryIO] = []
         lines: list[bytes] = []
@@ -374,7 +376,7 @@ def _sort_here(pieces: Iterable[bytes], folder: str) -> Iterator[bytes]:
 
 
 def _run(lines: list[bytes], folder: str) -> BinaryIO:
-    """A temporary file with these lines, sorted."""
+    """Write these lines to a temporary file, sorted."""
     lines.sort()
     try:
         file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -386,5 +388,5 @@ def _run(lines: list[bytes], folder: str) -> BinaryIO:
 
 
 def _lines_of(file: BinaryIO) -> Iterator[bytes]:
-    # Without the line feed, which is above some bytes.
+    # Without the line feed, because some bytes sort before it.
     return (line[:-1] for line in file)

@@ -1,7 +1,6 @@
-"""Inspection of a table in one streaming pass: fields, scores, counts, order, oddities, and which programs of Moses
-read it.
+"""Inspection of a table in one streaming pass: fields, scores, counts, order, oddities, and support by Moses' programs.
 
-How each program treats an odd line was read in the sources of mosesdecoder (2025-02, 34452895): RuleTable/
+The treatment of odd lines by each program is known from the sources of mosesdecoder (2025-02, 34452895): RuleTable/
 LoaderStandard.cpp, Phrase.cpp, TargetPhrase.cpp; moses2 PhraseTableMemory.cpp; CompactPT/PhraseTableCreator.cpp and
 BlockHashIndex; OnDiskPt/Main.cpp; probingpt/storing.cpp and StoreTarget.cpp; and observed in the programs themselves.
 """
@@ -31,10 +30,10 @@ from phrasetool.text_splitting import split_lines, split_words
 _BINS = 20
 _SHOWN_FAULTS = 5
 GROUP_SIZES = ("1", "2-5", "6-10", "11-20", "21-100", "more")
-# Moses floors logarithms at -100: such a score is as good as zero.
+# Moses floors logarithms at -100: a score below this is equivalent to zero.
 _AS_ZERO = 3.7e-44
 
-# Flags of a line -> what the summary calls them.
+# Flags of a line -> their names in the summary.
 FLAG_NAMES = {
     odd.BLANK: "blank line",
     odd.EMPTY_SOURCE: "empty source",
@@ -81,8 +80,8 @@ class ColumnSummary:
 
     Attributes:
         smallest, largest, total: over all entries.
-        zeros, negatives: entries with such a score; Moses reads 0 as -100 and cannot use a negative one.
-        histogram: int64, shape (20,), entries by score in [0, 1]; what is outside is in the end bins.
+        zeros, negatives: numbers of entries with such a score; Moses reads 0 as -100 and cannot use a negative score.
+        histogram: int64, shape (20,), numbers of entries by score in [0, 1]; other scores are in the end bins.
     """
 
     smallest: float = np.inf
@@ -98,7 +97,7 @@ class ColumnSummary:
         if not len(values):
             return cls()
         bins = np.clip((np.clip(values, 0, 1) * _BINS).astype(np.int64), 0, _BINS - 1)
-        # Of infinities of both signs there is no sum.
+        # Infinities of both signs have no sum.
         with np.errstate(invalid="ignore", over="ignore"):
             total = float(values.sum())
         return cls(
@@ -121,8 +120,8 @@ class Oddity:
     """Lines that have something in common.
 
     Attributes:
-        lines: how many.
-        first: number of the first, from 1.
+        lines: number of lines.
+        first: number of the first line, from 1.
     """
 
     lines: int
@@ -131,24 +130,24 @@ class Oddity:
 
 @dataclass
 class TableSummary:
-    """What a table is.
+    """Summary of a table.
 
     Attributes:
-        kind: `phrase table`, `rule table`, or what else the file may be.
-        entries: lines.
-        sources: source groups.
+        kind: `phrase table`, `rule table`, or another possible kind of the file.
+        entries: number of lines.
+        sources: number of source groups.
         bytes: of the text.
-        fields: how many lines have how many fields.
-        scores: scores of an entry, -1 if there is no good line.
+        fields: numbers of lines by number of fields.
+        scores: number of scores per entry, -1 if there is no valid line.
         columns: a summary per score.
-        group_sizes: how many sources have 1, 2-5, 6-10, 11-20, 21-100, more entries.
-        factors: of a source and of a target token, as most have.
-        counts: how many entries have which of `COUNT_KINDS`.
+        group_sizes: numbers of sources with 1, 2-5, 6-10, 11-20, 21-100, more entries.
+        factors: most frequent numbers of factors of a source and of a target token.
+        counts: numbers of entries for each of `COUNT_KINDS`.
         oddities: name -> lines; the names are those of this module.
         rules: lines with a left-hand side on both sides.
-        faults: how many lines are no entries.
+        faults: number of faulty lines.
         first_faults: the first few of them.
-        prefixes_known: whether the beginnings of sources were looked at.
+        prefixes_known: whether the prefixes of sources were examined.
     """
 
     kind: str = "empty table"
@@ -171,7 +170,7 @@ class TableSummary:
         """Add lines to an oddity.
 
         Args:
-            first: the number of the first of them, from 1.
+            first: number of the first line, from 1.
         """
         if not lines:
             return
@@ -180,7 +179,7 @@ class TableSummary:
         known.first = min(known.first, first)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return the summary as JSON values."""
         columns = [{**column.__dict__, "histogram": column.histogram.tolist()} for column in self.columns]
         mean = [column.total / max(self.entries - self.faults, 1) for column in self.columns]
         for column, value in zip(columns, mean, strict=True):
@@ -207,8 +206,8 @@ _Item = tuple[RawBlock, ByteArray]
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What a block adds."""
+class _BlockSummary:
+    """The summary of a block."""
 
     raw: RawBlock
     summary: TableSummary
@@ -226,7 +225,7 @@ def inspect_table(
     """Read a table once and summarise it; takes 9 bytes of memory per source group, and twice that at the end.
 
     Raises:
-        DataError: the file cannot be read, or is certainly no table in text form.
+        DataError: the file cannot be read, or is certainly not a table in text form.
     """
     head = source.peek(HEAD_BYTES)
     total = TableSummary()
@@ -263,15 +262,15 @@ def inspect_table(
 
 
 def _note_prefixes(total: TableSummary, source: Input) -> None:
-    """Note what the beginnings of sources do to programs that keep these; the table is read again where it can be."""
+    """Record problems of source prefixes for programs that store these; the table is read again if possible."""
     rules = total.kind.startswith("rule table")
     if not (rules or "out of order" in total.oddities) or is_stream(source.path):
         return
     with Input(source.path, source.name) as again:
-        found = read_prefixes(again, rules)
-    total.note("first words come back", found.returning, found.first)
+        prefixes = read_prefixes(again, rules)
+    total.note("first words come back", prefixes.returning, prefixes.first)
     total.prefixes_known = True
-    if rules and found.overfull:
+    if rules and prefixes.overfull:
         total.note("too many beginnings", total.rules, 1)
 
 
@@ -283,8 +282,8 @@ def _items(source: Input, block_bytes: int) -> Iterator[_Item]:
         before = raw.text[feeds[-1] + 1 :] if len(feeds) else raw.text
 
 
-def _look_at_block(item: _Item) -> _Found:
-    """Everything that one block can tell; a pure function of it and of the line before."""
+def _look_at_block(item: _Item) -> _BlockSummary:
+    """Summarise one block; a pure function of it and of the line before."""
     raw, before = item
     scan = scan_lines(raw.text, raw.scores, range(max(raw.scores, 0)), raw.line_offsets)
     look = odd.look_at_lines(raw.text, scan.line_offsets)
@@ -304,9 +303,9 @@ def _look_at_block(item: _Item) -> _Found:
     for flag, name in FLAG_NAMES.items():
         _note_lines(part, name, (look.flags & flag) > 0, first)
     for fault, name in _FAULTS.items():
-        # A blank line has a name of its own.
+        # Blank lines have their own name.
         _note_lines(part, name, (scan.faults == fault) & ((look.flags & odd.BLANK) == 0), first)
-    # A program that takes any word for a number still counts the words.
+    # A program that accepts any word as a number still counts the words.
     wrong = np.flatnonzero(scan.faults == NOT_A_NUMBER)
     if len(wrong):
         other = wrong[odd.count_scores_of(raw.text, scan.line_offsets, wrong) != raw.scores]
@@ -316,11 +315,11 @@ def _look_at_block(item: _Item) -> _Found:
     part.note("not UTF-8", len(not_utf8), first + int(not_utf8[0]) if len(not_utf8) else 0)
     _note_order(part, raw, before, scan.line_offsets)
     _note_duplicates(part, look.pair_hashes, sizes, first)
-    return _Found(raw, part, look, look.source_hashes[scan.group_offsets[:-1]], sizes)
+    return _BlockSummary(raw, part, look, look.source_hashes[scan.group_offsets[:-1]], sizes)
 
 
 def odd_lines(text: ByteArray, line_offsets: Int64Array) -> dict[str, Oddity]:
-    """What is odd about lines, whatever their scores; name -> how many lines, and the first of them, from 1.
+    """Return the oddities of lines, regardless of their scores, by name.
 
     Args:
         text: uint8.
@@ -358,14 +357,14 @@ def _note_order(part: TableSummary, raw: RawBlock, before: ByteArray, line_offse
         count, line = odd.lines_out_of_order(text, line_offsets, trimmed)
         part.note(name, count, first + line + 1)
         if len(before):
-            # The border to the block before.
+            # The border to the previous block.
             both = np.concatenate([before, text[: line_offsets[1]]])
             count, _ = odd.lines_out_of_order(both, np.array([0, len(before), len(both)]), trimmed)
             part.note(name, count, first + 1)
 
 
 def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, first: int) -> None:
-    """Pairs that a source group has twice."""
+    """Record duplicate pairs of a source group."""
     if len(hashes) < 2:
         return
     order = np.lexsort((hashes, np.repeat(np.arange(len(sizes)), sizes)))
@@ -378,7 +377,7 @@ def _note_duplicates(part: TableSummary, hashes: Int64Array, sizes: Int64Array, 
 
 
 def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Array) -> None:
-    """How many factors most tokens of a side have; the tokens that have more or fewer."""
+    """Record the most frequent number of factors of each side, and tokens with more or fewer factors."""
     factors = [int(side[1:].argmax()) + 1 for side in tokens]
     total.factors = factors[0], factors[1]
     for side, (name, most) in enumerate(zip(("source", "target"), factors, strict=True)):
@@ -390,7 +389,7 @@ def _note_factors(total: TableSummary, tokens: Int64Array, first_lines: Int64Arr
 
 
 def _note_first_line(total: TableSummary, head: bytes) -> None:
-    """What Moses' text loader makes of the first line alone (moses/TranslationModel/RuleTable/LoaderFactory.cpp)."""
+    """Record problems of the first line in Moses' text loader (moses/TranslationModel/RuleTable/LoaderFactory.cpp)."""
     if not head:
         return
     tokens = split_words(split_lines(head)[0])
@@ -415,7 +414,7 @@ def _kind(total: TableSummary, head: bytes) -> str:
     if 2 * total.rules > good:
         return "rule table (SCFG)"
     if total.fields[3] == total.entries and total.scores == 1 and total.columns[0].largest > np.e:
-        # A score is a probability, or the 2.718 of a phrase that is there.
+        # A score of a table is a probability, or the constant 2.718 of the phrase penalty.
         return "phrase pairs with counts"
     if total.fields[3] == total.entries and _looks_like_orientations(total):
         return "phrase table, or a reordering table"
@@ -435,13 +434,13 @@ def _looks_like_orientations(total: TableSummary) -> bool:
 
 @dataclass(frozen=True)
 class Objection:
-    """Something a program minds.
+    """A problem of a table for a program.
 
     Attributes:
-        reason: what is wrong, and what comes of it.
-        lines: how many lines have it.
-        first: number of the first, from 1.
-        stops: whether the table is of no use to the program; else it is read, but not as written.
+        reason: the problem and its consequence.
+        lines: number of affected lines.
+        first: number of the first affected line, from 1.
+        stops: whether the program cannot use the table; else it reads it, but not as written.
     """
 
     reason: str
@@ -452,12 +451,12 @@ class Objection:
 
 @dataclass(frozen=True)
 class LoaderVerdict:
-    """Whether a program takes a table.
+    """Whether a program supports a table.
 
     Attributes:
         loader: the program.
-        options: what to give it, for the number of scores of this table.
-        objections: what it minds; those that stop it first, then by line.
+        options: its options for the number of scores of this table.
+        objections: its problems with the table; those that stop it first, then by line.
     """
 
     loader: str
@@ -511,7 +510,7 @@ _SCORE_COUNT = "another number of scores"
 _RETURNS = {"source comes back": "a source comes back after others: sort the table"}
 _BARS = {"token of bars": "a token of bars alone has no factor"}
 
-# Loader -> what stops it, what it takes but not as written.
+# Loader -> oddities that stop it, and oddities that it accepts but does not read as written.
 _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "moses": (
         {
@@ -602,24 +601,24 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 
 
 def objections_of(loader: str, oddities: Mapping[str, Oddity]) -> list[Objection]:
-    """What a program minds of a table; what stops it first, then by line.
+    """Return the problems of a table for a program; those that stop it first, then by line.
 
     Args:
         loader: the program.
         oddities: name -> lines, as `TableSummary` has them.
     """
     stops, minds = _RULES[loader]
-    found = [
+    objections = [
         Objection(reason, oddities[name].lines, oddities[name].first, names is stops)
         for names in (stops, minds)
         for name, reason in names.items()
         if name in oddities
     ]
-    return sorted(found, key=lambda objection: (not objection.stops, objection.first))
+    return sorted(objections, key=lambda objection: (not objection.stops, objection.first))
 
 
 def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
-    """What each program of Moses makes of a table that `inspect_table` read; none for a file that is no table."""
+    """Return verdicts of Moses' programs on a table read by `inspect_table`; empty for a file that is not a table."""
     if summary.entries - summary.faults <= 0 or "table" not in summary.kind:
         return []
     rules = summary.kind.startswith("rule table")
@@ -634,23 +633,23 @@ def verdicts(summary: TableSummary) -> list[LoaderVerdict]:
         "CreateOnDiskPt": f"{summary.factors[0]} {summary.factors[1]} {scores} 100 {min(2, scores - 1)}",
         "CreateProbingPT": f"--num-scores {scores}" + (" --scfg" if rules else ""),
     }
-    # In a rule table, a label at the end is what belongs there.
+    # In a rule table, a label at the end is correct.
     harmless = {"label at the end", "token in brackets"} if rules else set[str]()
     if summary.prefixes_known:
-        # They decide, not the order.
+        # The prefixes matter, not the order.
         harmless |= {"out of order"}
-    found = []
+    results = []
     for loader in _RULES:
         objections = objections_of(
             loader, {name: odd for name, odd in summary.oddities.items() if name not in harmless}
         )
         if rules and loader == "processPhraseTableMin":
             objections.insert(0, Objection("rule tables are not supported", summary.rules, 1, True))
-        found.append(LoaderVerdict(loader, options[loader], objections))
-    return found
+        results.append(LoaderVerdict(loader, options[loader], objections))
+    return results
 
 
 def factor_options(factors: tuple[int, int]) -> str:
-    """Return the arguments of a moses.ini for so many factors of a source and a target token."""
+    """Return the arguments of a moses.ini for these numbers of factors of a source and a target token."""
     source, target = (",".join(map(str, range(count))) for count in factors)
     return f"input-factor={source} output-factor={target}"

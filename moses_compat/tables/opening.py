@@ -1,4 +1,4 @@
-"""Open a table: refuse files of another kind by their first lines, and sort the lines where asked."""
+"""Open a table: refuse files of another kind by their first lines, and sort the lines if requested."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _POINTS = re.compile(rb"(\d+-\d+ ?)+")
 # lines) no sum is further from it than 3e-6.
 _SUM = 1e-4
 _PENALTY = (b"2.718", b"2.71828", b"2.718281828")
-# Where two lines have the same scores they say nothing; a table of a few lines may have them by chance.
+# Smallest number of different lines of scores for a decision; in a table of a few lines it may be by chance.
 _FEWEST_DIFFERENT = 3
 
 
 def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE) -> None:
-    """Refuse what cannot be meant, by the first lines, which stay to be read.
+    """Refuse a file of another kind by its first lines, which are not consumed.
 
     Args:
         source: at its beginning.
@@ -42,7 +42,7 @@ def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE
         expected: one of the constants above.
 
     Raises:
-        DataError: there is no line, or blank ones only; the file is of another kind; or a table looks like one of the
+        DataError: there is no line, or only blank ones; the file is of another kind; or a table looks like one of the
             other kind.
     """
     head = source.peek(HEAD_BYTES)
@@ -57,18 +57,18 @@ def check_plausible(source: Input, scan: TableScan, expected: str = PHRASE_TABLE
         if expected == PHRASE_TABLE and (kind := guess(head)) is not None:
             raise DataError(source.name, f"looks like {kind}")
         return
-    found = looks_like(whole)
-    if found is None or found == expected:
+    apparent_kind = looks_like(whole)
+    if apparent_kind is None or apparent_kind == expected:
         return
-    scan.refuse(DataError(source.name, f"looks like {found}; expected {expected}", remedy="go on"))
+    scan.refuse(DataError(source.name, f"looks like {apparent_kind}; expected {expected}", remedy="go on"))
 
 
 def scores_of_table(path: str, scan: TableScan | None = None, expected: str = PHRASE_TABLE) -> int:
-    """How many scores the entries of a table have.
+    """Return the number of scores per entry of a table.
 
     Args:
         path: of the table.
-        scan: whether and how a table that looks like one of the other kind is warned of; by default it is refused.
+        scan: whether a table that looks like one of the other kind is refused (the default) or only a warning.
         expected: `PHRASE_TABLE` or `REORDERING_TABLE`.
 
     Raises:
@@ -83,11 +83,11 @@ def scores_of_table(path: str, scan: TableScan | None = None, expected: str = PH
 
 
 def looks_like(head: bytes) -> str | None:
-    """Which of the two kinds of tables these lines are certainly of, or None if they may be of either.
+    """Return the kind of table that these lines certainly belong to, or None if both kinds are possible.
 
     A reordering table has three fields, and in the third the probabilities of three or four orientations (two, for
     some), of one or two directions: each set adds up to 1.  A phrase table has alignments and counts, or ends with the
-    phrase penalty; one of three fields without it can be told by nothing.
+    phrase penalty; without these, it cannot be recognised.
 
     Args:
         head: the first lines of a table.
@@ -120,32 +120,32 @@ def _orientations(scores: list[list[bytes]]) -> bool:
 
 
 def sorted_name(path: str) -> str:
-    """What messages call the sorted copy, whose lines have other numbers."""
+    """Return the name of the sorted copy in messages; its lines have other numbers."""
     return "standard input, sorted" if path == STANDARD else f"{path}, sorted"
 
 
 @contextlib.contextmanager
-def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch, expected: str = PHRASE_TABLE) -> Iterator[str]:
-    """Sort the lines of a table bytewise, as Moses does (`LC_ALL=C sort`); they stay as they are otherwise.
+def sorted_copy(path: str, output: str, scan: TableScan, watch: Watch, expected: str = PHRASE_TABLE) -> Iterator[str]:
+    """Sort the lines of a table bytewise, as Moses does (`LC_ALL=C sort`), without other changes.
 
-    Memory does not grow with the table; the copy, compressed, and what sorting takes stand in a folder of their own
+    Memory does not grow with the table; the compressed copy and the temporary files of sorting are in a separate folder
     until the context ends.
 
     Args:
         path: the table; `-` for standard input.
-        beside: the folder is made beside this file if it is one, else where temporary files go.
+        output: the folder is made next to this file, or in the system's folder for temporary files if it is a stream.
         scan: how the table is read.
-        watch: follows the work.
+        watch: progress listener.
         expected: see `check_plausible`.
 
     Yields:
         The path of the copy.
 
     Raises:
-        DataError: the table cannot be read, or is none.
+        DataError: the table cannot be read, or is not a table.
         PhraseToolError: the disk is full, or sorting failed.
     """
-    place = scratch_place(beside)
+    place = scratch_place(output)
     with contextlib.ExitStack() as scratch:
         try:
             folder = scratch.enter_context(scratch_folder(place, ".phrasetool-"))
@@ -160,15 +160,15 @@ def sorted_copy(path: str, beside: str, scan: TableScan, watch: Watch, expected:
 
 @contextlib.contextmanager
 def open_table(
-    path: str, beside: str, scan: TableScan, watch: Watch, label: str, *, sort: bool = False,
+    path: str, output: str, scan: TableScan, watch: Watch, label: str, *, sort: bool = False,
     expected: str = PHRASE_TABLE,
 ) -> Iterator[tuple[Input, TableScan]]:  # fmt: skip
-    """A table that can be meant, at its beginning, and the scan whose progress `watch` follows.
+    """Open a table, check it, and yield it with a scan that reports progress to `watch`.
 
     Args:
-        path, beside, scan, watch: see `sorted_copy`.
-        label: what is done with it.
-        sort: whether to sort it first.
+        path, output, scan, watch: see `sorted_copy`.
+        label: name of the work in progress reports.
+        sort: whether to sort the table first.
         expected: see `check_plausible`.
 
     Raises:
@@ -176,7 +176,7 @@ def open_table(
         PhraseToolError: as `sorted_copy`.
     """
     with contextlib.ExitStack() as stack:
-        copy = stack.enter_context(sorted_copy(path, beside, scan, watch, expected)) if sort else None
+        copy = stack.enter_context(sorted_copy(path, output, scan, watch, expected)) if sort else None
         source = stack.enter_context(Input(copy, sorted_name(path)) if copy else Input(path))
         if not copy:
             check_plausible(source, scan, expected)

@@ -1,25 +1,25 @@
-"""Phrase tables as Parquet, loss-free both ways: one row a line, in the order of the table.
+"""Lossless conversion between phrase tables and Parquet: one row per line, in the order of the table.
 
     source, target                           text
     score_1 .. score_S                       float32
     alignment, sparse, properties            the fields as text, null where a line ends before them
     count_target, count_source, count_joint  float64
-    extra                                    what follows the seventh field
-    scores_text, counts_text                 such a field as text, where its numbers would be written in another way
+    extra                                    text behind the seventh field
+    scores_text, counts_text                 such a field as text, if its numbers would be written differently
     tail                                     blanks, or a carriage return, behind the last field
-    raw                                      the line's bytes, where the columns would not give them back
+    raw                                      the line's bytes, if they cannot be rebuilt from the columns
 
-`raw` counts for more than the other columns, a text for more than numbers.  Rows may be removed, put in another order
-or given more score columns with any program; the file still becomes a table.
+`raw` has precedence over the other columns, a text over numbers.  Rows may be removed, reordered or given more score
+columns with any program; the file can still be converted to a table.
 
-`read_rows` and `write_rows` convert lines to columns and back.  Lines are rebuilt from their columns where they have
-the canonical form, which Moses' `consolidate` writes:
+`read_rows` and `write_rows` convert lines to columns and back.  Lines are rebuilt from their columns if they have the
+canonical form, which Moses' `consolidate` writes:
 
     source ||| target ||| score score[ ||| alignment[ ||| counts[ ||| sparse[ ||| properties[ ||| extra]]]]]
 
-one space around `|||`, none before it where a field behind the scores is empty (`||| |||`), numbers as C++ prints them
-(%g, six digits).  A line of another form is kept as a whole next to its columns; where only the numbers are written in
-another way, or blanks follow the last field, only that is.
+one space around `|||`, none before it if a field behind the scores is empty (`||| |||`), numbers as C++ prints them
+(%g, six digits).  A line of another form is stored as a whole in addition to its columns; if only the numbers are
+written differently, or blanks follow the last field, only these are stored.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from phrasetool.kernels.jit import borrowing_kernel, exact_kernel
 from phrasetool.phrases import ByteArray, DoubleArray, FloatArray, Int64Array, prefix_sums
 from phrasetool.pipeline import run
 
-# The fields of a line; what follows the seventh `|||` is one more, whatever it holds.
+# The fields of a line; all text behind the seventh `|||` is one more field.
 SOURCE, TARGET, SCORES, ALIGNMENT, COUNTS, SPARSE, PROPERTIES, EXTRA = range(8)
 FIELDS = 8
-# The texts of a row: its fields, the blanks and the carriage return behind them, and the line as it stands.
+# The texts of a row: its fields, the blanks and the carriage return behind them, and the unchanged line.
 TAIL, RAW = FIELDS, FIELDS + 1
 TEXTS = FIELDS + 2
 COUNT_COLUMNS = 3
@@ -72,13 +72,13 @@ TEXT_NAMES = (
 )  # fmt: skip
 COUNT_NAMES = ("count_target", "count_source", "count_joint")
 _SCORE = re.compile(r"score_([1-9]\d{0,5})")
-# What pandas adds when rows were removed.
+# Columns that pandas adds if rows were removed.
 _INDEX = re.compile(r"__index_level_\d+__")
 
 
 @exact_kernel
 def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64Array, canonical: BoolArray) -> None:
-    """Where each field's content is, without the blanks around it (-1: no such field), and whether a line is canonical.
+    """Find each field's content, without surrounding blanks (-1: no such field), and whether a line is canonical.
 
     starts, ends: shape (N, FIELDS + 1), the last for the tail.
     """
@@ -102,7 +102,7 @@ def _split(text: ByteArray, offsets: Int64Array, starts: Int64Array, ends: Int64
             while last > first and is_blank(text[last - 1]):
                 last -= 1
             starts[line, field], ends[line, field] = first, last
-            # The place where a line in canonical form would have this field.
+            # The position of this field in a line of canonical form.
             if field > 0:
                 same = same and text[place] == SPACE and place + 1 == i - 3
                 place += 4
@@ -126,13 +126,13 @@ def _read_numbers(
     ends: Int64Array,
     single: bool,
     values: DoubleArray,
-    found: Int64Array,
+    number_counts: Int64Array,
     canonical: BoolArray,
 ) -> None:
     """Read the numbers of a field: up to the width of `values`.
 
-    found[i] = how many there are, or -1 if there are more or one is not a number; canonical[i] = whether they are
-    written with one space between them and as `write_number` writes them (single: as float32).
+    number_counts[i] is their number, or -1 if there are too many or one is not a number; canonical[i] is whether they
+    are written with one space between them and as `write_number` writes them (single: as float32).
     """
     out = np.empty(MAX_WIDTH + 1, np.uint8)
     width = values.shape[1]
@@ -156,13 +156,13 @@ def _read_numbers(
             gap = i
             i = skip_blanks(text, i, end)
             same = same and (i == end or (i == gap + 1 and text[gap] == SPACE))
-        found[line] = count
+        number_counts[line] = count
         canonical[line] = same and count >= 0
 
 
 @borrowing_kernel
 def _write_numbers(values: npt.NDArray[np.floating], there: BoolArray, row: int, out: ByteArray, place: int) -> int:
-    """Write a row's numbers with a space between them; return the place after them, or -1 if one is missing."""
+    """Write a row's numbers separated by spaces; return the place after them, or -1 if one is missing."""
     missing = False
     begin = place
     for column in range(values.shape[1]):
@@ -183,11 +183,11 @@ class Rows(NamedTuple):
     """N lines of a table as columns.
 
     Attributes:
-        text: uint8, the bytes the texts are in.
-        starts, ends: int64, shape (N, TEXTS), where each text is; -1 where there is none.  A counts field that is
-            given by its numbers has no text, nor has a score field.
+        text: uint8, the bytes of all texts.
+        starts, ends: int64, shape (N, TEXTS), offsets of the texts; -1 for a missing text.  A score or counts field
+            that is given by its numbers has no text.
         scores: float32, shape (N, S).
-        score_there: bool, shape (N, S), False where a score cannot be told.
+        score_there: bool, shape (N, S), False for a missing score.
         counts: float64, shape (N, COUNT_COLUMNS): of the target, of the source, of both.
         count_there: bool, shape (N, COUNT_COLUMNS).
     """
@@ -203,7 +203,7 @@ class Rows(NamedTuple):
 
 @exact_kernel
 def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
-    """Write the rows as lines; returns the bytes written and the first row that lacks something, or -1."""
+    """Write the rows as lines; return the number of bytes and the first incomplete row, or -1."""
     text, starts, ends, scores, score_there, counts, count_there = rows
     place = 0
     for row in range(len(starts)):
@@ -245,14 +245,14 @@ def _write_lines(rows: Rows, out: ByteArray) -> tuple[int, int]:
 
 
 def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = None) -> Rows:
-    """The columns of whole lines of a table (the last may lack its line feed).
+    """Convert whole lines of a table to columns (the last may lack its line feed).
 
-    What is not UTF-8 has question marks in its texts, and the line itself as RAW.
+    A line that is not UTF-8 has question marks in its texts, and its bytes as RAW.
 
     Args:
         text: uint8, shape (B,).
-        scores: columns of scores; a line with another number of them has its score field as text.
-        line_offsets: int64, shape (N + 1,), where the lines begin, if that is known.
+        scores: number of score columns; a line with another number of scores has its score field as text.
+        line_offsets: int64, shape (N + 1,), where the lines begin, if known.
     """
     offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
@@ -264,21 +264,21 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
     values, there, in_text = [], [], []
     for field, width, single in ((SCORES, scores, True), (COUNTS, COUNT_COLUMNS, False)):
         numbers = np.zeros((lines, width))
-        found, plain = np.empty(lines, np.int64), np.empty(lines, np.bool_)
+        number_counts, plain = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         first, last = np.ascontiguousarray(starts[:, field]), np.ascontiguousarray(ends[:, field])
-        _read_numbers(text, first, last, single, numbers, found, plain)
+        _read_numbers(text, first, last, single, numbers, number_counts, plain)
         if field == SCORES:
-            found[found != width] = 0
+            number_counts[number_counts != width] = 0
         values.append(numbers)
-        there.append(np.arange(width) < found[:, None])
-        in_text.append(~plain | (found == 0))
+        there.append(np.arange(width) < number_counts[:, None])
+        in_text.append(~plain | (number_counts == 0))
     for field, written in zip((SCORES, COUNTS), in_text, strict=True):
         starts[~written, field] = ends[~written, field] = -1
     shown = valid_utf8(text)
     if shown is not text:
         changed = np.flatnonzero(shown != text)
         canonical[np.searchsorted(offsets, changed, "right") - 1] = False
-        # The lines as they stand follow the text that is shown.
+        # The unchanged lines follow the valid text.
         text = np.concatenate([shown, text])
         offsets = offsets + len(shown)
     starts[~canonical, RAW] = offsets[:-1][~canonical]
@@ -287,7 +287,7 @@ def read_rows(text: ByteArray, scores: int, line_offsets: Int64Array | None = No
 
 
 def write_rows(rows: Rows) -> tuple[ByteArray, int]:
-    """The lines of the rows; the inverse of `read_rows`, byte for byte.
+    """Convert rows to lines; the inverse of `read_rows`, byte for byte.
 
     Returns:
         uint8; and the first row that lacks a source, a target or a score, or -1.  The lines end before that row.
@@ -301,12 +301,12 @@ def write_rows(rows: Rows) -> tuple[ByteArray, int]:
 
 @dataclass
 class ConvertCounts:
-    """What a conversion did.
+    """Counts of a conversion.
 
     Attributes:
-        entries: lines.
-        kept_whole: lines that are in `raw`.
-        scores: score columns.
+        entries: number of lines.
+        kept_whole: number of lines stored in `raw`.
+        scores: number of score columns.
     """
 
     entries: int = 0
@@ -327,7 +327,7 @@ def is_parquet(path: str) -> bool:
 
 
 def _schema(scores: int) -> pa.Schema:
-    """Columns in the order a person reads them."""
+    """Return the columns in an order suitable for readers."""
     texts = {name: pa.field(name, pa.binary() if name == "raw" else pa.string()) for name in TEXT_NAMES}
     numbers = [pa.field(f"score_{i + 1}", pa.float32()) for i in range(scores)]
     counts = [pa.field(name, pa.float64()) for name in COUNT_NAMES]
@@ -357,15 +357,15 @@ def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class TableBatches:
-    """A table in text form as record batches, one a block.
+    """A table in text form as record batches, one per block.
 
     Args:
         source: the table.
-        block_bytes: about how much text makes a batch.
+        block_bytes: approximate size of the text of a batch.
         whole_groups: whether a batch has all entries of its sources.
 
     Raises:
-        DataError: the file is damaged or no table in text form.
+        DataError: the file is damaged or is not a table in text form.
     """
 
     def __init__(self, source: Input, block_bytes: int = ROW_GROUP_BYTES, whole_groups: bool = True) -> None:
@@ -380,7 +380,7 @@ class TableBatches:
         self._blocks = chain(first, blocks)
 
     def read(self, threads: int = 1) -> Iterator[tuple[RawBlock, pa.RecordBatch, int]]:
-        """Each block, its rows, and how many of them are in `raw`; only once.
+        """Yield each block, its rows, and the number of rows with `raw`; may be called only once.
 
         Raises:
             DataError: the file is damaged.
@@ -401,13 +401,13 @@ def table_to_parquet(
     block_bytes: int = ROW_GROUP_BYTES,
     progress: Progress = lambda position, entries: None,
 ) -> ConvertCounts:
-    """Write a table in text form as Parquet, compressed by zstd; a row group is the text of a block.
+    """Write a table in text form as Parquet, compressed with zstd; each block becomes a row group.
 
     Args:
-        progress: called with the bytes of the file consumed and the lines written so far.
+        progress: called with the bytes of the file read and the lines written so far.
 
     Raises:
-        DataError: the file is damaged or no table in text form.
+        DataError: the file is damaged or is not a table in text form.
     """
     batches = TableBatches(source, block_bytes, whole_groups=False)
     counts, schema = ConvertCounts(scores=batches.scores), batches.schema
@@ -425,7 +425,7 @@ def table_to_parquet(
 
 
 def _text_column(array: pa.Array) -> tuple[ByteArray, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The bytes of a column of texts; where each starts and ends, -1 for a null."""
+    """Return the bytes of a column of texts, and where each starts and ends, -1 for a null."""
     _, offset_buffer, data = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     starts, ends = offsets[:-1].copy(), offsets[1:].copy()
@@ -435,7 +435,7 @@ def _text_column(array: pa.Array) -> tuple[ByteArray, npt.NDArray[np.int64], npt
 
 
 def _there(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """bool, shape (N,), False for a null."""
+    """Return a mask, shape (N,), which is False for a null."""
     bits = array.buffers()[0]
     if bits is None:
         return np.ones(len(array), np.bool_)
@@ -444,7 +444,7 @@ def _there(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 class _Reader:
-    """A table in Parquet, a batch of rows at a time.
+    """Reads a table in Parquet, one batch of rows at a time.
 
     Raises:
         DataError: the file cannot be read, or its columns are not those of a table.
@@ -459,13 +459,13 @@ class _Reader:
             raise self._fault(error) from error
         fields = dict.fromkeys(names)
         if twice := next((name for name in fields if names.count(name) > 1), None):
-            raise DataError(path, f"the Parquet file is no phrase table: it has two columns {twice}")
-        found = [int(score[1]) for name in fields if (score := _SCORE.fullmatch(name))]
-        self.scores = max(found, default=0)
+            raise DataError(path, f"the Parquet file is not a phrase table: it has two columns {twice}")
+        score_numbers = [int(score[1]) for name in fields if (score := _SCORE.fullmatch(name))]
+        self.scores = max(score_numbers, default=0)
         known = {*TEXT_NAMES, *COUNT_NAMES, *(f"score_{i + 1}" for i in range(self.scores))}
         missing = sorted({"source", "target", *(f"score_{i + 1}" for i in range(self.scores))} - fields.keys())
         if missing:
-            raise DataError(path, f"the Parquet file is no phrase table: it has no column {missing[0]}")
+            raise DataError(path, f"the Parquet file is not a phrase table: it has no column {missing[0]}")
         unknown = [name for name in fields if name not in known and not _INDEX.fullmatch(name)]
         if unknown:
             raise DataError(path, f"a phrase table has no column {unknown[0]}; remove it, or name it score_N")
@@ -476,7 +476,7 @@ class _Reader:
         return DataError(self._path, f"the Parquet file cannot be read ({lines[0] if lines else error})")
 
     def batches(self) -> Iterator[Rows]:
-        """All rows, in order.
+        """Yield all rows, in order.
 
         Raises:
             DataError: the file is damaged, or a column is of another type.
@@ -524,13 +524,13 @@ def parquet_to_table(
     threads: int = 1,
     progress: Progress = lambda position, entries: None,
 ) -> ConvertCounts:
-    """Write a table that `table_to_parquet` made as text again, byte for byte.
+    """Write a table made by `table_to_parquet` as text again, byte for byte.
 
     Args:
         progress: called with 0 and the lines written so far.
 
     Raises:
-        DataError: the file is no Parquet file of a table, is damaged, or a row lacks a source, a target or a score.
+        DataError: the file is not a Parquet file of a table, is damaged, or a row lacks a source, a target or a score.
     """
     reader = _Reader(path)
     counts = ConvertCounts(scores=reader.scores)
@@ -544,12 +544,12 @@ def parquet_to_table(
                 (one for one in (_broken_row(rows), _outdated_row(rows, reader.scores)) if one[0] >= 0),
                 default=(-1, ""),
             )
-        done = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
-        return output.encode(text), done, fault
+        counted = ConvertCounts(wrong if fault else len(rows.starts), int((rows.starts[:, RAW] >= 0).sum()))
+        return output.encode(text), counted, fault
 
-    for data, done, fault in run(reader.batches(), work, threads):
-        counts.entries += done.entries
-        counts.kept_whole += done.kept_whole
+    for data, counted, fault in run(reader.batches(), work, threads):
+        counts.entries += counted.entries
+        counts.kept_whole += counted.kept_whole
         if fault:
             raise DataError(path, f"row {counts.entries + 1} {fault}")
         output.write(data)
@@ -558,7 +558,7 @@ def parquet_to_table(
 
 
 def _forget_outdated_texts(rows: Rows, scores: int) -> None:
-    """Drop texts of numbers, kept for how they were written, that are no longer those of the numbers beside them."""
+    """Drop texts of numbers, stored for their spelling, that no longer match the numeric columns."""
     for field, lead, values, there in (
         (SCORES, b"a ||| a ||| ", rows.scores, rows.score_there),
         (COUNTS, b"a ||| a ||| 1 ||| ||| ", rows.counts, rows.count_there),
@@ -574,7 +574,7 @@ def _forget_outdated_texts(rows: Rows, scores: int) -> None:
 
 
 def _outdated_row(rows: Rows, scores: int) -> tuple[int, str]:
-    """The first row whose line is kept as it stood, though a column beside it was changed, and why; -1 without one."""
+    """Return the first row whose stored line contradicts a changed column, and a message; -1 without one."""
     kept = np.flatnonzero(rows.starts[:, RAW] >= 0)
     if not len(kept):
         return -1, ""
@@ -600,21 +600,21 @@ def _text_of(rows: Rows, row: int, field: int) -> bytes | None:
 
 
 def _broken_row(rows: Rows) -> tuple[int, str]:
-    """The first row of which a text would make two lines or two fields of one, and why; -1 without one."""
+    """Return the first row with a text that would add a line or a field, and a message; -1 without one."""
     inside = rows.starts[:, :RAW] >= 0
     inside[rows.starts[:, RAW] >= 0] = False
-    found = [(_first_row(rows, inside, np.flatnonzero(rows.text == LF), 1), "has a text with a line feed")]
+    broken_rows = [(_first_row(rows, inside, np.flatnonzero(rows.text == LF), 1), "has a text with a line feed")]
     if BARS in rows.text.tobytes():
         bar = rows.text == PIPE
-        # What follows the seventh field may hold anything.
+        # The text behind the seventh field may contain anything.
         inside[:, EXTRA:] = False
         places = np.flatnonzero(bar[:-2] & bar[1:-1] & bar[2:])
-        found.append((_first_row(rows, inside, places, len(BARS)), "has a text with |||, which separates fields"))
-    return min(((row, fault) for row, fault in found if row >= 0), default=(-1, ""))
+        broken_rows.append((_first_row(rows, inside, places, len(BARS)), "has a text with |||, which separates fields"))
+    return min(((row, fault) for row, fault in broken_rows if row >= 0), default=(-1, ""))
 
 
 def _first_row(rows: Rows, inside: npt.NDArray[np.bool_], places: Int64Array, size: int) -> int:
-    """The first row with a text, of those `inside`, that holds so many bytes from one of the places on; or -1."""
+    """Return the first row with a text of `inside` that contains `size` bytes from one of the places on; or -1."""
     row, column = np.nonzero(inside)
     first, last = rows.starts[row, column], rows.ends[row, column]
     broken = np.searchsorted(places, first) < np.searchsorted(places, np.maximum(last - size + 1, first))

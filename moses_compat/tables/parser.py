@@ -1,12 +1,12 @@
-"""Moses phrase-table text -> `EntryBlock`, in kernels that never touch a Python object.
+"""Parsing of phrase-table text to `EntryBlock`, in kernels that never touch a Python object.
 
 A line is `source ||| target ||| scores [||| alignment [||| counts [||| sparse [||| properties]]]]`; any number of
-fields from three up is accepted.  As Moses' text loader does, fields are split at the three bytes `|||` wherever
-they stand, and tokens at runs of spaces and tabs.  Nothing is decoded, re-encoded or normalised: an `EntryBlock` keeps
-the bytes of its lines, and whatever is written later is made of those bytes.
+fields from three up is accepted.  As in Moses' text loader, every occurrence of the three bytes `|||` separates fields,
+and runs of spaces and tabs separate tokens.  Nothing is decoded, re-encoded or normalised: an `EntryBlock` keeps the
+bytes of its lines, and output is made of these bytes.
 
 A source group is a run of consecutive lines with the same source tokens.  A line without any `|||` belongs to the
-group around it, so that a stray line never cuts a group in two.
+surrounding group, so that a stray line never splits a group.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from phrasetool.vocabulary import Vocabulary, is_label, look_up_next
 
 
 class LineScan(NamedTuple):
-    """Where the fields of a block of lines are; all arrays int64 of shape (N,) unless stated.
+    """Positions of the fields of a block of lines; all arrays int64 of shape (N,) unless stated.
 
     Attributes:
         line_offsets: shape (N + 1,).
         source_ends, target_ends: positions of the first two `|||`, -1 where missing.
         score_ends: the byte after the last score.
         faults: uint8, one of OK, FEW_FIELDS, NOT_A_NUMBER, WRONG_COUNT, IS_NAN.
-        found: the number of scores (of fields, for FEW_FIELDS).
-        columns: float64, shape (N, C), the score columns asked for.
+        item_counts: number of scores (of fields, for FEW_FIELDS).
+        columns: float64, shape (N, C), the requested score columns.
         group_offsets: shape (G + 1,).
-        ascending: whether the sources of the groups, bars included, ascend bytewise, and are written so that none of
-            them comes back (see `follow`).
+        ascending: whether the sources of the groups, including bars, ascend bytewise, and are spelt so that none can
+            occur again later (see `follow`).
     """
 
     line_offsets: Int64Array
@@ -55,7 +55,7 @@ class LineScan(NamedTuple):
     target_ends: Int64Array
     score_ends: Int64Array
     faults: npt.NDArray[np.uint8]
-    found: Int64Array
+    item_counts: Int64Array
     columns: npt.NDArray[np.float64]
     group_offsets: Int64Array
     ascending: bool
@@ -63,12 +63,12 @@ class LineScan(NamedTuple):
 
 @inner_kernel
 def follow(text: ByteArray, start: int, end: int, before: int, before_end: int) -> tuple[bool, bool]:
-    """How the source text[start:end] follows text[before:before_end], with `|||` behind both.
+    """Compare the source text[start:end] with its predecessor text[before:before_end], with `|||` behind both.
 
-    Returns whether their tokens are the same, and whether they may be neighbours where all sources ascend bytewise,
-    bars included, and none comes back.  One source in two spellings could have others between: then two neighbours
-    there first differ at a tab, or at a blank that is the first byte or behind another; or the bars of one stand
-    behind no blank.
+    Returns whether their tokens are the same, and whether they may be neighbours in a table in which all sources,
+    including bars, ascend bytewise and none occurs again later.  One source in two spellings could have others in
+    between: then two neighbours there first differ at a tab, or at a blank that is the first byte or follows another
+    blank; or the bars of one do not follow a blank.
     """
     spaced = end > start and is_blank(text[end - 1])
     shorter = min(end - start, before_end - before) + 3
@@ -83,10 +83,12 @@ def follow(text: ByteArray, start: int, end: int, before: int, before_end: int) 
 
 
 @borrowing_kernel
-def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan, result: Int64Array) -> tuple[int, bool]:
-    """Fill the arrays of a scan behind its line_offsets, one row a line; return how many groups, and `ascending`.
+def _scan(
+    text: ByteArray, expected: int, wanted_columns: Int64Array, scan: LineScan, result: Int64Array
+) -> tuple[int, bool]:
+    """Fill the arrays of a scan except line_offsets, one row per line; return the number of groups, and `ascending`.
 
-    `result` is room for what `scan_scores` finds.
+    `result` is a buffer for the result of `scan_scores`.
     """
     line_offsets, group_offsets = scan.line_offsets, scan.group_offsets
     groups, ascending = 0, True
@@ -100,18 +102,18 @@ def _scan(text: ByteArray, expected: int, wanted: Int64Array, scan: LineScan, re
         scan.target_ends[line] = second
         if second < 0:
             scan.faults[line] = FEW_FIELDS
-            scan.found[line] = 1 if first < 0 else 2
+            scan.item_counts[line] = 1 if first < 0 else 2
             scan.score_ends[line] = end
         else:
             scan_scores(text, second + 3, end, expected, result)
             scan.faults[line] = result[0]
-            scan.found[line] = result[1]
+            scan.item_counts[line] = result[1]
             scan.score_ends[line] = result[2]
-            if len(wanted) > 0 and result[0] == OK:
-                read_columns(text, second + 3, result[2], wanted, scan.columns, line)
+            if len(wanted_columns) > 0 and result[0] == OK:
+                read_columns(text, second + 3, result[2], wanted_columns, scan.columns, line)
         same, up = True, True
         if first >= 0:
-            # Lines without a key at the very top join the first group that has one.
+            # Lines without a source at the very top belong to the first group with one.
             if group_start < 0:
                 group_start, group_end = start, first
             same, up = follow(text, start, first, group_start, group_end)
@@ -136,7 +138,7 @@ def _tokenise(
     ids: Int32Array,
     buffer: ByteArray,
 ) -> None:
-    """Word ids of the fields text[starts[i]:ends[i]]; labels such as `[X]` are left out."""
+    """Convert the fields text[starts[i]:ends[i]] to word ids, without labels such as `[X]`."""
     count = 0
     offsets[0] = 0
     for field_ in range(len(starts)):
@@ -167,13 +169,13 @@ def _count_words(text: ByteArray, starts: Int64Array, ends: Int64Array, counts: 
 
 @borrowing_kernel
 def _fingerprint_pairs(text: ByteArray, starts: Int64Array, ends: Int64Array, hashes: npt.NDArray[np.uint32]) -> None:
-    """FNV-1a over source and target as written."""
+    """Hash source and target as written, with FNV-1a."""
     for line in range(len(hashes)):
         hashes[line] = fnv_bytes_32(text, starts[line], ends[line])
 
 
 def tokenise(text: ByteArray, starts: Int64Array, ends: Int64Array, vocabulary: Vocabulary) -> Phrases:
-    """The phrases at text[starts[i]:ends[i]] as word ids.
+    """Return the phrases at text[starts[i]:ends[i]] as word ids.
 
     Args:
         text: uint8, shape (B,).
@@ -194,7 +196,7 @@ class Fault:
 
     Attributes:
         entry: 0-based number of the line in its table.
-        message: what was found and what was expected.
+        message: description of the fault.
     """
 
     entry: int
@@ -202,8 +204,7 @@ class Fault:
 
 
 class _Faults(Sequence[Fault]):
-    """The faults of a scan, each made when it is looked at: a file of a million empty lines is no reason for as many
-    messages."""
+    """The faults of a scan, created on access, so that a million empty lines do not need a million messages."""
 
     def __init__(self, scan: LineScan, first_entry: int, scores: int) -> None:
         self._scan, self._first, self._lines = scan, first_entry, np.flatnonzero(scan.faults)
@@ -229,7 +230,7 @@ class _Faults(Sequence[Fault]):
         return self._fault(int(self._lines[place]))
 
     def _fault(self, line: int) -> Fault:
-        message = self._messages[int(self._scan.faults[line])].format(self._scan.found[line])
+        message = self._messages[int(self._scan.faults[line])].format(self._scan.item_counts[line])
         return Fault(self._first + line, message)
 
 
@@ -240,34 +241,34 @@ def scan_lines(
 
     Args:
         text: uint8, whole lines; the last may lack its line feed.
-        scores: how many scores a line must have; -1 for any number.
-        columns: 0-based score columns whose values are wanted.
-        line_offsets: where the lines begin, if that is known.
+        scores: number of scores that each line must have; -1 for any number.
+        columns: 0-based score columns whose values are requested.
+        line_offsets: where the lines begin, if known.
     """
     offsets = line_offsets_of(text) if line_offsets is None else line_offsets
     lines = len(offsets) - 1
-    source_ends, target_ends, score_ends, found = (np.empty(lines, np.int64) for _ in range(4))
+    source_ends, target_ends, score_ends, item_counts = (np.empty(lines, np.int64) for _ in range(4))
     faults, values = np.zeros(lines, np.uint8), np.zeros((lines, len(columns)), np.float64)
     groups = np.zeros(lines + 1, np.int64)
-    scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, found, values, groups, False)
+    scan = LineScan(offsets, source_ends, target_ends, score_ends, faults, item_counts, values, groups, False)
     count, ascending = _scan(text, scores, np.asarray(columns, np.int64), scan, np.empty(3, np.int64))
     return scan._replace(group_offsets=groups[: count + 1], ascending=ascending)
 
 
 def count_scores(text: ByteArray) -> int:
-    """The number of scores of the first good line, or -1 if there is none; what the rest of a table must agree with."""
+    """Return the number of scores of the first valid line, which all lines must have; -1 if there is none."""
     scan = scan_lines(text)
     good = np.flatnonzero(scan.faults == OK)
-    return int(scan.found[good[0]]) if len(good) else -1
+    return int(scan.item_counts[good[0]]) if len(good) else -1
 
 
 @dataclass(frozen=True)
 class TableParser:
-    """Turns the text of a block into an `EntryBlock` and the faults found in it.
+    """Converts the text of a block to an `EntryBlock` and its faults.
 
     Args:
         source, target: the vocabularies; without them phrases have no words (a table that is only copied or counted).
-        scores: how many scores every entry has.
+        scores: number of scores per entry.
         columns: 0-based score columns to read.
         fingerprints: whether to fingerprint every pair.
     """
@@ -312,7 +313,7 @@ class TableParser:
 
     @staticmethod
     def _group_heads(scan: LineScan) -> Int64Array:
-        """For each group the first line that has a source field."""
+        """Return, for each group, the first line that has a source field."""
         heads = scan.group_offsets[:-1].copy()
         if len(heads) and scan.source_ends[0] < 0:
             keyed = np.flatnonzero(scan.source_ends[: scan.group_offsets[1]] >= 0)
@@ -320,7 +321,7 @@ class TableParser:
         return heads
 
     def faults(self, scan: LineScan, first_entry: int) -> Sequence[Fault]:
-        """What is wrong with the lines of a scan; `first_entry` is the number of its first line in the table."""
+        """Return the faults of a scan; `first_entry` is the number of its first line in the table."""
         return _Faults(scan, first_entry, self.scores)
 
 

@@ -10,8 +10,8 @@ sorted keys of its phrases with the blocks in which they occur:
     description     JSON: format, positions of the arrays, and what identifies the table
     last 8 bytes    length of the description
 
-A key is the hash of the words of a phrase with single spaces (`lines.hashes`).  Phrases with the same key are told
-apart by reading the block.  A key that occurs in several blocks is stored once for each.
+A key is the hash of the words of a phrase with single spaces (`lines.hashes`).  Phrases with the same key are
+distinguished by reading the block.  A key that occurs in several blocks is stored once for each.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TAIL = 8
 _MEMORY = 1 << 28
 _OCCURRENCE = np.dtype([("key", "<u8"), ("block", "<u4")])
 _BLOCK = np.dtype([("offset", "<i8"), ("length", "<i8"), ("line", "<i8")])
-# Bytes of a compressed table for an entry, at least.
+# Smallest size of an entry in a compressed table, in bytes.
 _ENTRY_BYTES = 8
 _HASHED_PIECE = 1 << 22
 
@@ -75,7 +75,7 @@ class PhraseIndex:
         table: the table, for messages.
 
     Raises:
-        DataError: the file is no such index.
+        DataError: the file is not such an index.
     """
 
     def __init__(self, path: str, table: str) -> None:
@@ -91,7 +91,7 @@ class PhraseIndex:
             self._keys = {side: self._array(f"{side} keys", np.dtype("<u8")) for side in (SOURCE, TARGET)}
             self._of_keys = {side: self._array(f"{side} blocks", np.dtype("<u4")) for side in (SOURCE, TARGET)}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(path, "is no phrase index of this version", remedy="build the index again") from error
+            raise DataError(path, "is not a phrase index of this version", remedy="build the index again") from error
 
     def _array(self, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         first, length = self.description["arrays"][name]
@@ -107,7 +107,7 @@ class PhraseIndex:
 
         Args:
             side: `source` or `target`.
-            phrase: words between spaces.
+            phrase: words separated by spaces.
         """
         words = split_words(phrase)
         joined = b" ".join(words)
@@ -137,7 +137,7 @@ class PhraseIndex:
         yield from chain.from_iterable(run(range(len(self._blocks)), search, threads))
 
     def _lines(self, number: int, text: bytes) -> Iterator[TableLine]:
-        """The lines of a block that contain some text anywhere."""
+        """Yield the lines of a block that contain some text anywhere."""
         block = self._blocks[number]
         offset = int(block["offset"])
         data: bytes = isal_zlib.decompress(self._bytes[offset : offset + int(block["length"])])
@@ -156,16 +156,16 @@ class PhraseIndex:
 def phrase_index(
     table: str, path: str | None = None, scan: TableScan | None = None, watch: Watch = SILENT
 ) -> PhraseIndex:
-    """Open the index of a table; build it first if there is none, or if it is that of another table.
+    """Open the index of a table; build it first if it is missing or belongs to another table.
 
     Args:
         table: the table; a file.
         path: the index; next to the table if None.
         scan: how the table is read.
-        watch: follows the work.
+        watch: progress listener.
 
     Raises:
-        DataError: the table is damaged or no phrase table.
+        DataError: the table is damaged or is not a phrase table.
         PhraseToolError: the index cannot be written.
     """
     path = path or table + ENDING
@@ -179,7 +179,7 @@ def phrase_index(
 
 
 def _identity(path: str) -> dict[str, Any]:
-    """Size, time and hash of a file.
+    """Return the size, time and hash of a file.
 
     Raises:
         DataError: it cannot be read.
@@ -241,7 +241,7 @@ def _build(table: str, path: str, scan: TableScan, watch: Watch) -> None:
             offset += len(block.data)
             lines = block.line + block.lines
             for side, keys in zip(occurrences, block.keys, strict=True):
-                # Partitions take numbers that are not negative.
+                # Partitions need non-negative numbers.
                 side.add((keys >> np.uint64(2)).astype(np.int64), key=keys, block=np.full(len(keys), number, np.uint32))
             progress(source.position(), lines)
         arrays: dict[str, tuple[int, int]] = {}

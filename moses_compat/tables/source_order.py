@@ -1,15 +1,15 @@
-"""The order of the sources of a table: check that the entries of a source stand together while the table streams.
+"""Check, while a table streams, that the entries of each source are contiguous.
 
-Work that looks at all entries of a source takes a run of lines for them.  In a table that is not sorted a source comes
-back after others; each of its runs would be taken for all of it, and almost nothing would be removed.
+Work on all entries of a source treats a run of lines as this set of entries.  In an unsorted table, the entries of a
+source are in several runs; each would be treated as complete, and almost nothing would be removed.
 
-While sources ascend bytewise, as in every table that Moses writes, none can come back, and nothing is kept of them.
-From the first one on that does not ascend, all are kept as a set, some 18 bytes each; those before it are read again.
-A stream cannot be, so of each of its sources eight bytes go to a file from a million sources on.  A table in another
-order whose sources stand together is as good as a sorted one.
+While sources ascend bytewise, as in every table that Moses writes, none can occur again, and nothing is stored.  From
+the first source that does not ascend, all are stored in a set, some 18 bytes each; those before it are read again.  A
+stream cannot be read again, so eight bytes of each of its sources are stored, in a file from a million sources on.  A
+table in another order with contiguous sources is accepted like a sorted one.
 
-Reports for `inspect` and `binarize` count the sources, and the first words of sources, that come back: nine bytes a
-group.
+Reports for `inspect` and `binarize` count the sources, and the prefixes of sources, that are not contiguous: nine bytes
+per group.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from phrasetool.pruning.composition import HashArray
 from phrasetool.text_splitting import single_spaced
 
 _IN_MEMORY = 8 << 20
-# A table of no more lines was written by hand, as those of Moses' regression tests, some of which are not sorted; it is
-# warned of.  The demo's table, shuffled, has a source that comes back among its first 208 lines.
+# A table with at most this many lines was written by hand, such as those of Moses' regression tests, some of which are
+# not sorted; it only causes a warning.  In the demo's table, shuffled, a source occurs again within 208 lines.
 FEW_LINES = 100
 _BLANKS = _TAB, _SPACE = b"\t "
-# Of a source, in a message.
+# Number of characters of a source in a message.
 _SHOWN_CHARACTERS = 60
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 _LARGEST = 255
-# Keys that CreateProbingPT makes room for, a source.
+# Number of keys per source for which CreateProbingPT reserves space.
 _PROBING_ROOM = 1.2
 
 
@@ -58,14 +58,14 @@ def not_sorted(name: str, first: int) -> DataError:
     """Return the error of a table whose sources must ascend bytewise.
 
     Args:
-        name: the table, as messages call it.
+        name: name of the table in messages.
         first: number of the first entry of the block that does not ascend, from 0.
     """
     return DataError(name, "the sources are not sorted bytewise from about here on", first + 1, remedy="sort it first")
 
 
 class Fields(Protocol):
-    """What was found of N lines in G groups."""
+    """The groups of N lines."""
 
     @property
     def group_offsets(self) -> Int64Array:
@@ -77,7 +77,7 @@ class Fields(Protocol):
 
 
 def _steps_up(before: bytes, source: bytes) -> bool:
-    """As `parser.follow` says it of neighbours, for two sources that end with a blank and bars."""
+    """Whether two neighbours ascend as defined by `parser.follow`; both sources end with a blank and bars."""
     for k, (a, b) in enumerate(zip(before, source, strict=False)):
         if a != b:
             return a < b and _TAB not in (a, b) and (_SPACE not in (a, b) or (k > 0 and source[k - 1] not in _BLANKS))
@@ -92,25 +92,25 @@ def _hash_sources(
     heads: Int64Array,
     hashes: HashArray,
 ) -> int:
-    """Put the first line with a source of every group that has one into `heads`, the hash of its tokens into `hashes`.
+    """Store the first line with a source of every group that has one in `heads`, the hash of its tokens in `hashes`.
 
-    Returns how many groups have one.
+    Returns the number of groups with a source.
     """
-    found = 0
+    count = 0
     for group in range(len(group_offsets) - 1):
         for line in range(group_offsets[group], group_offsets[group + 1]):
             start = line_offsets[line]
             end = find_separator(text, start, line_offsets[line + 1])
             if end >= 0:
-                heads[found] = line
-                hashes[found] = as_key(hash_field(text, start, end + 3, FNV_BASIS)[0])
-                found += 1
+                heads[count] = line
+                hashes[count] = as_key(hash_field(text, start, end + 3, FNV_BASIS)[0])
+                count += 1
                 break
-    return found
+    return count
 
 
 def _first_source(raw: RawBlock, lines: Iterable[int]) -> bytes:
-    """The source of the first of these lines that has one, as it is written, with the bars behind it; or nothing."""
+    """Return the first source among these lines, as it is written, with the bars behind it; empty if there is none."""
     for line in lines:
         text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
         if (end := text.find(BARS)) >= 0:
@@ -123,7 +123,7 @@ class Hashed:
     """The H groups of a block that have a source.
 
     Attributes:
-        heads: int64, shape (H,), the line of the block where each stands.
+        heads: int64, shape (H,), the first line of each in the block.
         hashes: uint64, shape (H,), of their tokens.
     """
 
@@ -135,8 +135,8 @@ class Hashed:
         """Hash the sources of a block; may be called by several threads."""
         groups = len(fields.group_offsets) - 1
         heads, hashes = np.empty(groups, np.int64), np.empty(groups, np.uint64)
-        found = _hash_sources(raw.text, raw.line_offsets, fields.group_offsets, heads, hashes)
-        return cls(heads[:found], hashes[:found])
+        count = _hash_sources(raw.text, raw.line_offsets, fields.group_offsets, heads, hashes)
+        return cls(heads[:count], hashes[:count])
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class SourceLook:
     """The sources of a block.
 
     Attributes:
-        raw, fields: the block, and what was found in it.
-        first, last: as they are written, with the bars behind them; empty without one, or if they do not ascend.
-        hashed: all of them, if that was known to be needed.
+        raw, fields: the block, and its groups.
+        first, last: sources as written, with the bars behind them; empty without one, or if they do not ascend.
+        hashed: hashes of all sources, if they were known to be needed.
     """
 
     raw: RawBlock
@@ -157,28 +157,28 @@ class SourceLook:
 
 
 class SourceOrder:
-    """Looks for a source that comes back, block after block.
+    """Checks block by block that no source occurs again later.
 
     Args:
-        source: the table, which is read by others; again, from its beginning, if its sources do not ascend.
-        scan: with `force` a source that comes back is a warning, the first time.
-        needed: whether the order matters; nothing is looked at if not.
+        source: the table, which callers read; it is read again, from its beginning, if its sources do not ascend.
+        scan: with `force`, the first source that occurs again only causes a warning.
+        needed: whether the order matters; nothing is checked if not.
     """
 
     def __init__(self, source: Input, scan: TableScan, needed: bool = True) -> None:
         self._source, self._scan, self._needed = source, scan, needed
         self._last = b""
-        # What is read once must be hashed as it comes.
+        # The sources of a stream must be hashed at once, because it cannot be read again.
         self._hashes_all = is_stream(source.path)
         self._before = tempfile.SpooledTemporaryFile(_IN_MEMORY) if self._hashes_all else None  # noqa: SIM115
-        # Read by threads: from when on hashes are wanted of every block.
+        # Read by threads: once False, hashes of every block are needed.
         self._ascends = True
         self._seen: KeyedSums[np.int32] = KeyedSums(np.int32)
         self._told = False
         self._pending: DataError | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process blocks are looked at, and not followed.
+        # Another process only examines single blocks.
         return {**self.__dict__, "_before": None, "_seen": None, "_pending": None, "_told": False}
 
     def __del__(self) -> None:
@@ -186,24 +186,24 @@ class SourceOrder:
             self._before.close()
 
     def look(self, raw: RawBlock, fields: Fields) -> SourceLook | None:
-        """Look at a block; may be called by several threads.  None where nothing needs to be known."""
+        """Examine a block; may be called by several threads.  None if the order does not matter."""
         if not self._needed or (self._told and not self._pending):
             return None
         first, last = b"", b""
         if fields.ascending:
             first, last = (_first_source(raw, lines) for lines in (range(raw.lines), reversed(range(raw.lines))))
-        wanted = self._hashes_all or not self._ascends or not fields.ascending
-        return SourceLook(raw, fields, first, last, Hashed.of(raw, fields) if wanted else None)
+        needs_hashes = self._hashes_all or not self._ascends or not fields.ascending
+        return SourceLook(raw, fields, first, last, Hashed.of(raw, fields) if needs_hashes else None)
 
     def follow(self, results: Iterable[tuple[SourceLook | None, Result]]) -> Iterator[Result]:
-        """What was made of the blocks, once the order of their sources is found to be good.
+        """Yield the results of blocks after checking the order of their sources.
 
         Args:
-            results: of all blocks, in order, each with its look.
+            results: of all blocks, in order, each with its `SourceLook`.
 
         Raises:
-            DataError: a source came back after others, the table has more than `FEW_LINES`, and the scan does not say
-                `force`; or the table is another one when it is read again.
+            DataError: a source is not contiguous, the table has more than `FEW_LINES` lines, and `scan.force` is not
+                set; or the table has changed when it is read again.
         """
         for look, result in results:
             if look:
@@ -240,31 +240,33 @@ class SourceOrder:
         self._keep(hashed.hashes)
 
     def _follows(self, look: SourceLook) -> bool:
-        """Whether the first source of a block may stand behind the last one before."""
+        """Whether the first source of a block may follow the last one of the previous block."""
         return look.first == self._last if look.raw.continued else _steps_up(self._last, look.first)
 
     def _keep(self, hashes: HashArray) -> None:
         self._seen.add(hashes, np.ones(len(hashes), np.int32))
 
     def _all_before(self, entries: int) -> Iterator[HashArray]:
-        """Hashes of the sources of the first entries, which all ascend; 0 is none."""
+        """Yield hashes of the sources of the first entries, which all ascend; 0 stands for none."""
         if self._before:
             self._before.seek(0)
             while piece := self._before.read(_IN_MEMORY):
                 yield np.frombuffer(piece, np.uint64)
             self._before.close()
             return
-        done = 0
+        entries_read = 0
         with Input(self._source.path, self._source.name) as source:
             raws = self._scan.raw_blocks(source) if entries else iter(())
             for raw in raws:
-                rows = np.arange(min(raw.lines, entries - done))
+                rows = np.arange(min(raw.lines, entries - entries_read))
                 yield side_keys(raw.text, raw.line_offsets, rows)[0]
-                done += len(rows)
-                if done == entries:
+                entries_read += len(rows)
+                if entries_read == entries:
                     return
-        if done < entries:
-            raise DataError(self._source.name, f"has {done:,} lines now, but had {entries:,} when it was read before")
+        if entries_read < entries:
+            raise DataError(
+                self._source.name, f"has {entries_read:,} lines now, but had {entries:,} when it was read before"
+            )
 
     def _tell(self, raw: RawBlock, line: int) -> None:
         text = raw.text[raw.line_offsets[line] : raw.line_offsets[line + 1]].tobytes()
@@ -291,21 +293,21 @@ def follow_blocks(
     scan: TableScan,
     pass_over: Callable[[RawBlock, LineScan], None] = lambda raw, lines: None,
 ) -> Iterator[tuple[RawBlock, Made]]:
-    """Each block of a table with what is made of it, in order.
+    """Yield each block of a table with its result, in order.
 
     Args:
-        name: of this pass through the table, where several are made.
-        items: the blocks, each first in a tuple with what else belongs to it.
-        work: makes something of a block, and looks at its sources; called by `scan.threads` threads.
+        name: of this pass through the table, if there are several.
+        items: the blocks, each as the first element of a tuple with associated values.
+        work: computes the result of a block, and examines its sources; called by `scan.threads` threads.
         order: of the sources.
-        scan: how the table is read; with `finished`, what was made before is not made again.
-        pass_over: takes notice of a block of which that is so; called by the threads, too.
+        scan: how the table is read; with `finished`, stored results are reused.
+        pass_over: called, also by the threads, with each block whose stored result is reused.
 
     Raises:
         DataError: as `SourceOrder.follow`, `FinishedWork.run` and `work`.
     """
 
-    def done(item: Any) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
+    def work_with_block(item: Any) -> tuple[SourceLook | None, tuple[RawBlock, Made]]:
         look, made = work(item)
         return look, (item[0], made)
 
@@ -319,11 +321,11 @@ def follow_blocks(
         return digest_of_bytes(item[0].text)
 
     if scan.finished is None:
-        return order.follow((scan.runner or run)(items, done, scan.threads))
-    found = scan.finished.run(
-        name, digest, items, done, scan.threads, lambda result: result[1][1], again, runner=scan.runner
+        return order.follow((scan.runner or run)(items, work_with_block, scan.threads))
+    results = scan.finished.run(
+        name, digest, items, work_with_block, scan.threads, lambda result: result[1][1], again, runner=scan.runner
     )
-    return order.follow(found)
+    return order.follow(results)
 
 
 class SourceGroups:
@@ -344,7 +346,7 @@ class SourceGroups:
         self._count += len(hashes)
 
     def returning(self) -> tuple[int, int]:
-        """How many groups have a source that had a group before; the first line of the first of them, from 1."""
+        """Return the number of groups whose source had a group before, and the first line of the first one, from 1."""
         if not self._count:
             return 0, 0
         hashes = np.concatenate(self._hashes)
@@ -366,15 +368,16 @@ class SourceGroups:
 def _open_prefixes(
     text: ByteArray, line_offsets: Int64Array, labelled: bool, hashes: Int64Array, lines: Int64Array, opened: Int64Array
 ) -> int:
-    """Put the hash of every beginning of a source that the source before does not have into `hashes`.
+    """Store the hash of every prefix of a source that the previous source does not have in `hashes`.
 
     Args:
         labelled: whether the last token of a source is its label, which is left out.
-        lines: receives the line of each.
-        opened: receives how many each line opens; -1 where the source is that of the line before, or there is none.
+        lines: receives the line of each prefix.
+        opened: receives the number of new prefixes of each line; -1 if the source is missing or that of the previous
+            line.
 
     Returns:
-        How many beginnings there are.
+        The number of prefixes.
     """
     count = 0
     before, before_end = np.int64(0), np.int64(-1)
@@ -414,14 +417,14 @@ def _open_prefixes(
 
 @dataclass(frozen=True)
 class SourcePrefixes:
-    """The beginnings of the sources of a table, in words.
+    """The prefixes of the sources of a table, in words.
 
     Attributes:
-        returning: how many beginnings come back after other sources.
+        returning: number of prefixes that occur again after other sources.
         first: the line of the first of them, from 1; 0 without one.
-        sources: runs of lines with one source.
-        keys: beginnings that CreateProbingPT keeps of rules: each that is new, and each source, but of the last source
-            that alone.
+        sources: number of runs of lines with one source.
+        keys: number of prefixes that CreateProbingPT stores for rules: each new prefix and each source, but only the
+            source itself for the last source.
     """
 
     returning: int
@@ -431,12 +434,12 @@ class SourcePrefixes:
 
     @property
     def overfull(self) -> bool:
-        """Whether the hash table that CreateProbingPT makes for rules has too little room."""
+        """Whether the hash table of CreateProbingPT is too small for these rules."""
         return self.keys >= max(self.sources + 1, int(_PROBING_ROOM * self.sources))
 
 
 def read_prefixes(source: Input, labelled: bool) -> SourcePrefixes:
-    """Read a table once more; takes 16 bytes a beginning.
+    """Read a table again, and analyse the prefixes of its sources; takes 16 bytes per prefix.
 
     Args:
         source: the table, at its beginning.
@@ -448,15 +451,15 @@ def read_prefixes(source: Input, labelled: bool) -> SourcePrefixes:
     hashes, lines, keys = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     before = np.zeros(0, np.uint8)
     for raw in raw_blocks(source):
-        # The line before the block comes along, so that the border is looked at too.
+        # The line before the block is included, so that the border is checked, too.
         ahead = int(len(before) > 0)
         text = np.concatenate([before, raw.text])
         offsets = np.concatenate([np.zeros(ahead, np.int64), raw.line_offsets + len(before)])
-        found, places = np.empty(len(text) // 2 + 1, np.int64), np.empty(len(text) // 2 + 1, np.int64)
+        prefix_hashes, places = np.empty(len(text) // 2 + 1, np.int64), np.empty(len(text) // 2 + 1, np.int64)
         opened = np.empty(len(offsets) - 1, np.int64)
-        count = _open_prefixes(text, offsets, labelled, found, places, opened)
+        count = _open_prefixes(text, offsets, labelled, prefix_hashes, places, opened)
         new = places[:count] >= ahead
-        hashes.append(found[:count][new])
+        hashes.append(prefix_hashes[:count][new])
         lines.append(places[:count][new] - ahead + raw.first_entry)
         keys.append(opened[ahead:][opened[ahead:] >= 0])
         before = text[offsets[-2] :].copy()

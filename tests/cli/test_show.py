@@ -130,6 +130,6 @@ def test_a_damaged_index_is_named_with_the_way_out(table, tmp_path):
     write(tmp_path / "table.gz.index", b"no index")
     done = run_inside("show", table, "hausboot")
     assert done.message.endswith(
-        "is no phrase index of this version; delete the file, and `phrasetool show` builds it again"
+        "is not a phrase index of this version; delete the file, and `phrasetool show` builds it again"
     )
     assert done.code == 1

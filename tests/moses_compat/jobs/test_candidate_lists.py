@@ -160,7 +160,7 @@ def test_texts_and_vocabularies_that_do_not_fit(tmp_path):
         evaluated("quite foreign\n")
     with pytest.raises(DataError, match="in lower case, 100% would be"):
         evaluated("Das Haus\n")
-    with pytest.raises(DataError, match="they are pieces of words"):
+    with pytest.raises(DataError, match="they are subword units"):
         evaluated("da@@ ha@@ x\n")
     evaluated("das fremde\n")
     said = "only 50% of its 2 tokens are in the table; expected text of the table's source language"

@@ -134,7 +134,7 @@ def test_what_is_in_the_way(tmp_path):
         with pytest.raises(DataError, match="is damaged"):
             PartFolder(str(folder), {"model": "m"}, resume=True)
     # Without resuming, all is made anew.
-    assert not PartFolder(str(folder), {"model": "n"}).there
+    assert not PartFolder(str(folder), {"model": "n"}).finished
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("mine")
     with pytest.raises(PhraseToolError, match="holds notes already"):

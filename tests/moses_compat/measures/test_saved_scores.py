@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from moses_compat.measures.saved_scores import SavedScores, ScoreParts, ScoreWriter, remove_parts
-from moses_compat.measures.similarities import finishing, parts_beside
+from moses_compat.measures.similarities import finishing, parts_folder
 from moses_compat.tables.blocks import LineMarks
 from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, PhraseToolError
@@ -284,9 +284,9 @@ def test_a_folder_with_other_things_stays(tmp_path):
 
 
 def test_where_parts_are(tmp_path):
-    assert parts_beside(str(tmp_path / "out"), 2) == str(tmp_path / "out") + ".scores-2"
-    assert parts_beside("-", 1) is None
-    assert parts_beside(os.devnull, 1) is None
+    assert parts_folder(str(tmp_path / "out"), 2) == str(tmp_path / "out") + ".scores-2"
+    assert parts_folder("-", 1) is None
+    assert parts_folder(os.devnull, 1) is None
 
 
 def test_parts_stay_where_work_fails(tmp_path):

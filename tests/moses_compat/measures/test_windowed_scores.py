@@ -8,12 +8,12 @@ from moses_compat.lines.insert_scores import scale_logarithms
 from moses_compat.measures import windowed_scores
 from moses_compat.measures.entry_reader import EntryReader
 from moses_compat.measures.windowed_scores import (
-    NeuralOpinions,
-    OpinionQueue,
+    ScoredEntries,
+    ScoringQueue,
     TextPiece,
     WindowedScores,
     column_that_holds,
-    emptied,
+    drain,
 )
 from moses_compat.tables.blocks import TableScan
 from moses_compat.tables.parser import TableParser
@@ -55,8 +55,8 @@ class Lengths(WindowedScores):
             np.float32,
         )
 
-    def opinions(self, window, scores):
-        return NeuralOpinions(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
+    def scored_entries(self, window, scores):
+        return ScoredEntries(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
 
 
 def scores_of(path, source, size, threads=1):
@@ -127,18 +127,18 @@ def test_a_column_is_known_by_what_is_written_in_it():
 def test_blocks_are_let_go_of_one_by_one():
     held = [[1], [2], [3]]
     seen = []
-    for item in emptied(held):
+    for item in drain(held):
         seen.append((item, len(held)))
     assert seen == [([1], 2), ([2], 1), ([3], 0)]
 
 
 def opinions(first, count):
     numbers = np.arange(first, first + count)
-    return NeuralOpinions(-numbers.astype(np.float32), numbers + 1, numbers % 3 > 0)
+    return ScoredEntries(-numbers.astype(np.float32), numbers + 1, numbers % 3 > 0)
 
 
 def test_blocks_take_what_windows_gave():
-    queue = OpinionQueue()
+    queue = ScoringQueue()
     for first, count in ((0, 4), (4, 0), (4, 5)):
         queue.put(opinions(first, count))
     found = queue.take_block(np.array([False, True, False]))

@@ -168,7 +168,7 @@ def test_what_is_left_out_is_told(tmp_path, programs, kind):
     [
         ([LINES[0], LINES[1].replace(b"0-0", b"")], "without a word alignment"),
         ([b" ||| ".join(line.split(b" ||| ")[:3]) for line in LINES], "without a word alignment"),
-        ([*LINES, LINES[0].replace(b"0.25", b"0.5")], "stand twice"),
+        ([*LINES, LINES[0].replace(b"0.25", b"0.5")], "duplicate pairs"),
     ],
 )
 def test_compact_without_rank_encoding(tmp_path, programs, told, lines, reason):
@@ -224,7 +224,7 @@ def test_reordering_tables(tmp_path, programs, told, kind):
 def test_nothing_appears_when_one_of_two_fails(tmp_path, programs, told):
     table = write(tmp_path / "table", GOOD)
     twice = write(tmp_path / "reordering", b"das ||| the ||| 0.5 0.5\n" * 2)
-    with pytest.raises(DataError, match="reordering: a pair stands twice"):
+    with pytest.raises(DataError, match="reordering: a pair occurs twice"):
         make(table, "compact", programs, told, [twice])
     assert sorted(os.listdir(tmp_path)) == ["reordering", "table"]
 
@@ -303,13 +303,13 @@ def test_what_must_not_be_replaced(tmp_path, programs, told, kind):
         made.unlink()
         made.mkdir()
         (made / "thesis.tex").write_text("notes")
-        with pytest.raises(PhraseToolError, match="holds something else"):
+        with pytest.raises(PhraseToolError, match="has other content"):
             make(table, kind, programs, told)
         (made / "thesis.tex").unlink()
         make(table, kind, programs, told)
         # Nor is a table that somebody put a file beside.
         (made / "thesis.tex").write_text("notes")
-        with pytest.raises(PhraseToolError, match="holds something else"):
+        with pytest.raises(PhraseToolError, match="has other content"):
             make(table, kind, programs, told)
 
 

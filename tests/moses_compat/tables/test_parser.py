@@ -68,7 +68,7 @@ def check_scan(data, expected):
     scan = scan_lines(array(data), expected, wanted)
     assert scan.line_offsets.tolist() == [0, *(line.end for line in lines)]
     assert [FAULTS[fault] for fault in scan.faults] == [line.fault for line in lines]
-    assert scan.found.tolist() == [line.found for line in lines]
+    assert scan.item_counts.tolist() == [line.found for line in lines]
     assert scan.score_ends.tolist() == [line.score_end for line in lines]
     # A table without lines has no group.
     assert scan.group_offsets.tolist() == (groups if lines else [0])

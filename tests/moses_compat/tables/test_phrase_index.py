@@ -75,7 +75,7 @@ def test_an_index_elsewhere(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"x", b"{}" + (2).to_bytes(8, "little"), b"x" * 100])
 def test_what_is_no_index_is_refused(damage, tmp_path):
     table, path = write(tmp_path / "t", b"a ||| b ||| 0.5\n"), write(tmp_path / "t.index", damage)
-    with pytest.raises(DataError, match=r"t.index: is no phrase index of this version"):
+    with pytest.raises(DataError, match=r"t.index: is not a phrase index of this version"):
         phrase_index(str(table))
     assert path.read_bytes() == damage
 
