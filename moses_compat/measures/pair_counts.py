@@ -1,13 +1,12 @@
-"""Probabilities of entries by counts: uses of each pair in forced decoding, and smoothed counts of the table itself.
+"""Probabilities of entries by counts: usage of each pair in forced decoding, and smoothed counts of the table itself.
 
-As in `lines.hashes`, a pair, a source and a target are known by 64 bits of the hash of their tokens.  A distinct pair
-takes 24 bytes, and so does a distinct source or target where totals are needed; three times that while they are read.
+As in `lines.hashes`, a pair, a source and a target are identified by a 64-bit hash of their tokens.  A distinct pair
+takes 24 bytes, and so does a distinct source or target if totals are needed; three times as much while they are read.
 
-Smoothing reads a table twice: its discounts depend on how many pairs were seen how often, and those of Kneser-Ney on
-how many entries a phrase has.  `count_table` counts; then `SmoothedProbabilities` returns the probabilities of any
-block.  The formulas are those of `phrasetool.smt.extraction.smoothing` (Foster, Kuhn and Johnson, EMNLP 2006, as Moses'
-`consolidate` computes them): a table as it was extracted gets the numbers that extraction with the same smoothing
-writes.
+Smoothing reads a table twice: its discounts depend on the numbers of pairs with each count, and those of Kneser-Ney
+also on the number of entries of a phrase.  `count_table` counts; then `SmoothedProbabilities` returns the probabilities
+of any block.  The formulas are those of `phrasetool.smt.extraction.smoothing` (Foster, Kuhn and Johnson, EMNLP 2006, as
+in Moses' `consolidate`): an unpruned table gets the same numbers as from extraction with the same smoothing.
 """
 
 from __future__ import annotations
@@ -46,27 +45,27 @@ from phrasetool.watch import raise_or_warn
 _BLOCK_BYTES = 1 << 22
 _PAIR, _SOURCE, _TARGET = range(3)
 
-# The methods, as options and settings call them.
+# The names of the methods in options and settings.
 SMOOTHINGS = ("kneser-ney", "good-turing")
-# In a whole table the counts of a phrase's entries add up to its own.  Moses writes six digits of each.
+# In a complete table the joint counts of a phrase add up to its own count.  Moses writes six digits of each.
 _AGREEMENT = 1e-3
-# Of the sources and of the targets.  Measured on the table that Moses made of Multi30k (1,117,535 entries): 0 of either
-# in the whole table; with a random 1 % of the entries gone 0.7 % of the sources, with 5 % 3.1 %; without the entries
-# below p(e|f) = 0.01, 1.7 % of the targets, below 0.0001, 0.15 %, which changes next to nothing; without those seen
-# once, 70 %.
+# Largest share of sources, and of targets, with missing entries.  Measured on Moses' table of Multi30k (1,117,535
+# entries): 0 in the complete table; 0.7 % of the sources without a random 1 % of the entries, 3.1 % without 5 %; 1.7 %
+# of the targets without the entries below p(e|f) = 0.01; 0.15 %, with almost no effect, without those below 0.0001;
+# 70 % without those seen once.
 MOST_LACKING = 0.005
-# From files of so many bytes on, one phrase of so many is looked at.
+# In files of at least this many bytes, one phrase out of this many is examined.
 _SMALL_FILE = 1 << 22
 _SAMPLE = 16
-# Where a formula has nothing left, so that the decoder has a logarithm.
+# Lower bound of smoothed probabilities, whose logarithm the decoder needs.
 SMALLEST_SMOOTHED = 1e-12
 
 
 @borrowing_kernel
 def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.uint64, np.uint64, int]:
-    """The keys of pair, source and target of the line text[start:end], and where its target field ends (-1: no target).
+    """Return the keys of pair, source and target of text[start:end], and the end of its target field (-1: no target).
 
-    The key of the pair is the one of `hash_pairs`.
+    The key of the pair is that of `hash_pairs`.
     """
     h, i = hash_field(text, start, end, FNV_BASIS)
     if i >= end or text[i] == LF:
@@ -78,7 +77,7 @@ def _hash_sides(text: ByteArray, start: int, end: int) -> tuple[np.uint64, np.ui
 
 @exact_kernel
 def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray) -> None:
-    """The keys of every line of pairs."""
+    """Compute the keys of every line of pairs."""
     for line in range(len(keys)):
         start, end = line_offsets[line], line_offsets[line + 1]
         while end > start and (text[end - 1] == LF or text[end - 1] == CR):
@@ -88,7 +87,7 @@ def _hash(text: ByteArray, line_offsets: Int64Array, keys: HashArray) -> None:
 
 @exact_kernel
 def _hash_selected(text: ByteArray, line_offsets: Int64Array, selected: Mask, keys: HashArray) -> None:
-    """keys[:, line] = the keys of pair, source and target of a line; 0 of all three if it is not wanted."""
+    """Store the keys of pair, source and target of each line in keys[:, line]; all are 0 if it is not selected."""
     for line in range(len(selected)):
         if not selected[line]:
             for side in range(len(keys)):
@@ -99,10 +98,10 @@ def _hash_selected(text: ByteArray, line_offsets: Int64Array, selected: Mask, ke
 
 
 class PairUses:
-    """Counts of pairs, and their totals by source and by target; made by `read`.
+    """Counts of pairs, and their totals by source and by target; created by `read`.
 
     Attributes:
-        path: the file, as the user named it.
+        path: the file, as given by the user.
     """
 
     def __init__(self, path: str, totals: bool = True) -> None:
@@ -112,17 +111,17 @@ class PairUses:
 
     @classmethod
     def read(cls, path: str, totals: bool = True, say: Callable[[str], None] = lambda message: None) -> PairUses:
-        """Read lines `source ||| target[ ||| count]` or a phrase table, as `pairs` understands them; gzip or not.
+        """Read lines `source ||| target[ ||| count]` or a phrase table, compressed or not.
 
-        Counts of a pair that comes several times are added.
+        Counts of duplicate pairs are added.
 
         Args:
             path: the file.
-            totals: whether the totals of sources and targets are wanted, too.
-            say: called with a message if counts were derived.
+            totals: whether the totals of sources and targets are needed, too.
+            say: receives a message if counts were derived.
 
         Raises:
-            DataError: the file is damaged or empty, a line has fewer than two fields, a count is no number of at
+            DataError: the file is damaged or empty, a line has fewer than two fields, a count is not a number of at
                 least 0, or a table has no joint count.
         """
         counted = cls(path, totals)
@@ -139,7 +138,7 @@ class PairUses:
         return counted
 
     def _add(self, text: ByteArray, name: str, before: int) -> int:
-        """Add the pairs of a text, `before` lines of its file down; return how many lines it has."""
+        """Add the pairs of a text, which follows `before` lines of its file; return its number of lines."""
         fields = pair_fields(text)
         counts = fields.counts
         pairless = np.flatnonzero(fields.places[:, 1] < 0)
@@ -159,7 +158,7 @@ class PairUses:
         return len(counts)
 
     def look_up(self, text: ByteArray, line_offsets: Int64Array, selected: Mask) -> FloatArray:
-        """What is known of the pairs of the lines of a table; may be called by several threads at once.
+        """Return the counts of the pairs in lines of a table; may be called by several threads at once.
 
         Args:
             text: uint8, shape (B,), lines of `source ||| target[ ||| ...]`.
@@ -167,8 +166,8 @@ class PairUses:
             selected: bool, shape (N,), the lines to look up.
 
         Returns:
-            float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 where it
-            is unknown, or not selected, or the line holds no pair, and for totals that were not wanted.
+            float32, shape (N, 3): the count of the pair, the total of its source, the total of its target; 0 if it is
+            unknown or not selected, or if the line holds no pair, and for totals that were not read.
         """
         if text.dtype != np.uint8 or line_offsets.dtype != np.int64 or selected.dtype != np.bool_:
             raise ValueError("expected uint8 text, int64 offsets and a mask")
@@ -186,12 +185,12 @@ class PairUses:
 
 @dataclass(frozen=True)
 class TableCounts:
-    """What smoothing has to know of a whole table.
+    """The counts of a whole table that smoothing needs.
 
     Attributes:
-        statistics: how many entries there are, and how many of pairs seen once, twice, ...; a fraction is rounded up.
-        sources, targets: how many entries each phrase has; a pair that comes twice counts twice.
-        lacking: shares of the sources and of the targets that were seen more often than their entries say together.
+        statistics: numbers of entries, and of pairs seen once, twice, ...; fractional counts are rounded up.
+        sources, targets: numbers of entries of each phrase; duplicate pairs are counted twice.
+        lacking: shares of the sources and of the targets whose count exceeds the sum of their joint counts.
     """
 
     statistics: PairStatistics
@@ -203,15 +202,15 @@ class TableCounts:
 def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> TableCounts:
     """Read a table from its beginning to its end and count.
 
-    Takes 18 bytes a distinct source and a distinct target in the end.  Neither the order of the lines, nor threads,
-    nor the size of blocks change anything.
+    Takes 18 bytes per distinct source and per distinct target.  The result does not depend on the order of the lines,
+    on threads, or on the size of blocks.
 
     Args:
-        scan: how the table is read; unless it says `fail`, lines that are not entries are passed over.
-        remedy: of an entry without counts, see `PhraseToolError`.
+        scan: how the table is read; unless `on_error` is `fail`, faulty lines are skipped.
+        remedy: for an entry without counts, see `PhraseToolError`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not say
+        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not have
             `c(t) c(s) c(s,t)`.
     """
 
@@ -221,7 +220,7 @@ def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> Ta
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
         scan.passes(source.name, block.faulty, faults)
         rows = np.flatnonzero(~block.faulty)
-        # Of whole numbers, and enough of larger ones to see that they are larger.
+        # Counts are integers, of which the larger ones need not be exact.
         read = _counts(source.name, block, rows, remedy)
         joint = np.minimum(np.ceil(read[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
         sides = side_keys(block.text, block.line_offsets, rows)
@@ -247,7 +246,7 @@ def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> Ta
 
 @dataclass(frozen=True)
 class _Seen:
-    """Some entries: the keys of a side, how often that side was seen, and how often the pair."""
+    """Some entries: the keys of a side, the counts of that side, and the joint counts."""
 
     keys: HashArray
     own: npt.NDArray[np.float64]
@@ -260,7 +259,7 @@ class _Seen:
 
 
 class _Totals:
-    """What the entries of each phrase of a sample say together."""
+    """Sums over the entries of each phrase of a sample."""
 
     def __init__(self) -> None:
         self._own, self._joint = KeyedSums(np.float64), KeyedSums(np.float64)
@@ -270,24 +269,24 @@ class _Totals:
         self._joint.add(seen.keys, seen.joint)
 
     def lacking(self, entries: KeyedSums[np.int32]) -> float:
-        """The share of the phrases that were seen more often than that."""
+        """Return the share of the phrases whose count exceeds the sum of their joint counts."""
         keys = self._own.slots[self._own.slots != NO_KEY]
-        # Every entry of a phrase says how often it was seen.
+        # Every entry of a phrase has the count of the phrase.
         own = self._own.look_up(keys) / entries.look_up(keys)
         return float((own > self._joint.look_up(keys) * (1 + _AGREEMENT)).mean()) if len(keys) else 0.0
 
 
 def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
-    """Refuse to estimate from a table of which entries were removed.
+    """Refuse to estimate probabilities from a pruned table.
 
     Args:
-        name: the table, as messages call it.
-        counts: of it.
+        name: name of the table in messages.
+        counts: of the table.
         scan: with `force` this is a warning.
 
     Raises:
         DataError: it has more than `FEW_LINES` entries, and more than `MOST_LACKING` of its sources or of its targets
-            were seen more often than their entries say together.
+            have a count that exceeds the sum of their joint counts.
     """
     sides = [("sources", counts.lacking[0]), ("targets", counts.lacking[1])]
     side, share = max(sides, key=lambda found: found[1])
@@ -303,18 +302,18 @@ def check_whole(name: str, counts: TableCounts, scan: TableScan) -> None:
 
 
 def _distinct(keys: HashArray) -> tuple[HashArray, Int32Array]:
-    """The different keys, ascending, and how many entries each has."""
+    """Return the distinct keys, ascending, and the number of entries of each."""
     different, numbers = np.unique(keys, return_counts=True)
     return different, numbers.astype(np.int32)
 
 
 def _counts(name: str, block: EntryBlock, rows: Int64Array, remedy: str | None = None) -> FloatArray:
-    """c(t), c(s) and c(s,t) of these entries, float32, shape (R, 3).
+    """Return c(t), c(s) and c(s,t) of these entries, float32, shape (R, 3).
 
     Raises:
-        DataError: an entry has none, or its counts cannot be true.
+        DataError: an entry has no counts, or impossible ones.
     """
-    # Derived counts would be as smoothed as the probabilities that they are derived from.
+    # Counts that are derived from smoothed probabilities would be smoothed already.
     read_counts = block_counts(block)
     read_counts.values[read_counts.derived, OF_PAIR] = np.nan
     counts = read_counts.values[rows].astype(np.float32)
@@ -329,12 +328,12 @@ class SmoothedProbabilities:
     """p(target | source) and p(source | target) of a table's entries.  May be called by several threads.
 
     Args:
-        name: the table, as messages call it.
-        counts: of all of it.
+        name: name of the table in messages.
+        counts: of the whole table.
         method: one of `SMOOTHINGS`.
 
     Raises:
-        ValueError: there is no such method.
+        ValueError: the method is unknown.
     """
 
     def __init__(self, name: str, counts: TableCounts, method: str) -> None:
@@ -344,14 +343,14 @@ class SmoothedProbabilities:
         self._table = counts
         self._smoothing = smoothing_of(method, counts.statistics)
         if isinstance(self._smoothing, KneserNey):
-            # A table whose rare pairs were pruned can make them negative, and so the probabilities.
+            # Without rare pairs, discounts and then probabilities can become negative.
             np.maximum(self._smoothing.discounts, 0, out=self._smoothing.discounts)
 
     def __call__(self, block: EntryBlock) -> npt.NDArray[np.float64]:
-        """Of N entries, shape (N, 2), above 0 and finite; 1 where a line is faulty.
+        """Return the probabilities of N entries, shape (N, 2), above 0 and finite; 1 for a faulty line.
 
         Raises:
-            DataError: an entry is not one of those that were counted, or does not say `c(t) c(s) c(s,t)`.
+            DataError: an entry was not counted before, or does not have `c(t) c(s) c(s,t)`.
         """
         rows = np.flatnonzero(~block.faulty)
         target, source, joint = np.ascontiguousarray(_counts(self._name, block, rows).T)

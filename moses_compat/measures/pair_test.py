@@ -1,9 +1,8 @@
-"""Fisher's exact test of the pairs of a table, by where they occur in the bitext that the table was made from.
+"""Fisher's exact test of the pairs of a table, by their occurrences in the bitext that the table was made from.
 
-Each side of the bitext is an index of its sentences (`CorpusIndex`), which is kept in a folder on request.  The folder
-holds, for each side, `SIDE.json` (what the index was made from: size, time and SHA-256 of the corpus) and a folder
-`SIDE-HASH` of npy files that are mapped into memory.  `SIDE.json` is written last; an index is used only if the corpus
-is still the one it was made from.
+Each side of the bitext has an index of its sentences (`CorpusIndex`), which is stored in a folder on request.  The
+folder holds, for each side, `SIDE.json` (size, time and SHA-256 of the corpus) and a folder `SIDE-HASH` of npy files
+that are mapped into memory.  `SIDE.json` is written last; an index is used only if the corpus has not changed.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from phrasetool.vocabulary import is_label
 _FORMAT = 1
 _ARRAYS = ("text", "suffixes", "starts")
 
-# If a side of more than half of so many entries does not occur in the corpora, they are not the table's.
+# If more than half of this many entries have a side that does not occur in the corpora, these are not the table's.
 _TRIAL = 10_000
 
 
@@ -44,10 +43,10 @@ class CorpusIndex:
     """One side of a bitext.
 
     Attributes:
-        name: the corpus, as messages call it.
+        name: name of the corpus in messages.
         symbols: its words.
-        sentences: where they occur.
-        note: what happened to the kept index, for people; empty if none was asked for.
+        sentences: index of their occurrences.
+        note: message about the stored index; empty if none was requested.
     """
 
     name: str
@@ -57,11 +56,11 @@ class CorpusIndex:
 
 
 def read_index(path: str, threads: int = 1) -> CorpusIndex:
-    """Read and index a corpus: a sentence a line, words between spaces; lines may be empty.
+    """Read and index a corpus with one sentence per line, words separated by spaces; lines may be empty.
 
     Args:
         path: the file, compressed or not; `-` for standard input.
-        threads: how many sort.
+        threads: number of threads for sorting.
 
     Raises:
         DataError: the file cannot be read, has no line, or is too large (2^31 words).
@@ -83,12 +82,12 @@ def read_index(path: str, threads: int = 1) -> CorpusIndex:
 
 
 def kept_index(path: str, folder: str, side: str, threads: int = 1) -> CorpusIndex:
-    """The index of a corpus that `folder` keeps; made, or made again if the corpus has changed, and kept.
+    """Return the index of a corpus stored in `folder`; build and store it if it is missing or the corpus has changed.
 
     Args:
         path: a file.
-        side: what to call it in the folder: `source` or `target`.
-        threads: how many sort.
+        side: its name in the folder: `source` or `target`.
+        threads: number of threads for sorting.
 
     Raises:
         DataError: see `read_index`; or the corpus is standard input.
@@ -124,7 +123,7 @@ def read_indexes(
     Args:
         source, target: the files.
         threads: for both.
-        folder: keep the indexes here, and use them if the corpora have not changed since; see `kept_index`.
+        folder: folder for stored indexes, which are used if the corpora have not changed; see `kept_index`.
 
     Raises:
         DataError: see `read_index` and `kept_index`; or the files have different numbers of lines.
@@ -149,7 +148,7 @@ def _hash_file(path: str) -> str:
 
 
 def _read_key(path: Path) -> dict[str, Any]:
-    """What an index was made from; nothing if there is none."""
+    """Return the description of the corpus of an index; empty if there is none."""
     try:
         key = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -162,10 +161,10 @@ def _data_folder(side: str, sha256: str) -> str:
 
 
 def _load(place: Path, side: str, key: dict[str, Any], path: str) -> CorpusIndex | None:
-    """The kept index, or none if its files are damaged."""
+    """Return the stored index, or None if its files are damaged."""
     folder = place / _data_folder(side, str(key.get("sha256")))
     try:
-        # Copy on write: kernels are compiled for arrays that can be written to.
+        # Copy on write, because kernels are compiled for writable arrays.
         text, suffixes, starts = (
             np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)) for name in _ARRAYS
         )
@@ -186,7 +185,7 @@ def _load(place: Path, side: str, key: dict[str, Any], path: str) -> CorpusIndex
 
 
 def _save(place: Path, side: str, index: CorpusIndex, key: dict[str, Any]) -> None:
-    """Write the arrays to a folder of their own, then the key, then remove what is out of date."""
+    """Write the arrays to a new folder, then the key, then remove outdated folders."""
     sentences = index.sentences
     arrays = {name: getattr(sentences, name) for name in _ARRAYS}
     arrays["words"] = np.frombuffer(b"\n".join(index.symbols.words), np.uint8)
@@ -215,12 +214,12 @@ class CorpusMismatchError(DataError):
 
 @dataclass(frozen=True)
 class Tested:
-    """What the test says of M entries.
+    """Results of the test for M entries.
 
     Attributes:
-        counts: int64, shape (M, 3): sentence pairs with both, sentences with the source, with the target.
+        counts: int64, shape (M, 3): numbers of sentence pairs with both, of sentences with the source, with the target.
         values: float64, shape (M,): -ln p.
-        wordless: bool, shape (M,): a side has no word, so that there is nothing to test.
+        wordless: bool, shape (M,): a side has no word, so the entry cannot be tested.
         absent_sources, absent_targets: bool, shape (M,): that side does not occur in its corpus.
     """
 
@@ -236,7 +235,7 @@ class PairTest:
 
     Args:
         source, target: the corpora.
-        hierarchical: look up the runs of words between labels such as `[X]`, not the labels, as filter-pt's `-h`.
+        hierarchical: whether to look up the runs of words between labels such as `[X]`, as filter-pt's `-h` does.
 
     Raises:
         ValueError: the corpora have different numbers of sentences.
@@ -251,7 +250,7 @@ class PairTest:
 
     @property
     def alpha(self) -> float:
-        """-ln p of a pair that occurs once, together."""
+        """-ln p of a pair whose sides each occur once, together."""
         return self._test.alpha
 
     def __call__(self, text: ByteArray, starts: Int64Array, source_ends: Int64Array, target_ends: Int64Array) -> Tested:
@@ -259,7 +258,7 @@ class PairTest:
 
         Args:
             text: uint8.
-            starts, source_ends, target_ends: int64, shape (M,), where the lines begin, and their first two `|||`.
+            starts, source_ends, target_ends: int64, shape (M,), positions of the lines, and of their first two `|||`.
         """
         sides = [
             (self.source, starts, source_ends),
@@ -284,7 +283,7 @@ class PairTest:
 
 
 class CorpusCheck:
-    """Watches whether the first entries of a table occur in the corpora at all.
+    """Checks whether the first entries of a table occur in the corpora at all.
 
     Args:
         table: its name in messages.
@@ -298,10 +297,10 @@ class CorpusCheck:
         self.passed = False
 
     def add(self, tested: Tested) -> None:
-        """Look at the next entries.
+        """Add the results of the next entries.
 
         Raises:
-            CorpusMismatchError: enough were seen, and more than half have a side that does not occur.
+            CorpusMismatchError: there are enough entries, and more than half have a side that does not occur.
         """
         if not self.passed:
             absent = np.column_stack([tested.absent_sources, tested.absent_targets])[~tested.wordless]
@@ -310,7 +309,7 @@ class CorpusCheck:
                 self.check()
 
     def check(self) -> None:
-        """Decide, after the last entry at the latest.
+        """Check the entries so far; called at the latest after the last entry.
 
         Raises:
             CorpusMismatchError: see `add`.
@@ -331,7 +330,7 @@ def _find_runs(
     text: ByteArray, starts: Int64Array, ends: Int64Array, run_starts: Int64Array, run_ends: Int64Array,
     borders: Int64Array,
 ) -> None:  # fmt: skip
-    """Split fields at labels: field i has the runs borders[i]..borders[i + 1] - 1."""
+    """Split fields at labels; field i has the runs borders[i]..borders[i + 1] - 1."""
     count = 0
     for field in range(len(starts)):
         inside = False
@@ -352,7 +351,7 @@ def _find_runs(
 
 
 def _terminal_runs(text: ByteArray, starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The runs of words between the labels of N fields: starts, ends, and the first run of each field (N + 1)."""
+    """Return the runs of words between labels of N fields: starts, ends, and the first run of each field (N + 1)."""
     # Two runs have a label of three bytes or more and two blanks between them.
     room = int(((ends - starts) // 6 + 1).sum())
     run_starts, run_ends = np.empty((2, room), np.int64)
