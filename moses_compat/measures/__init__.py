@@ -1,7 +1,7 @@
 """Measures of the entries of a table: similarities, counts, significance, losses.
 
-`measure` takes all measures of a table (`MeasureRequest`, `measure_table`); `entry_reader` reads blocks with their
+`measure` computes all measures of a table (`MeasureRequest`, `measure_table`); `entry_reader` reads blocks with their
 similarities.  Similarity sources follow `similarities.SimilaritySource`: models (`model_sources`), translators,
 classifiers and syntactic encoders (`windowed_scores`, `translator_scores`, `text_model_scores`), sentence encoders
-(`encoded`), and similarities that were kept (`saved_scores`).
+(`encoded`), and saved similarities (`saved_scores`).
 """

@@ -1,7 +1,7 @@
-"""Similarities by a sentence encoder that was trained elsewhere.
+"""Similarities by an external sentence encoder.
 
-Each different phrase of the table is encoded once, into a folder of vectors (see `phrasetool.text_encoders`).  A later
-run needs the folder alone.  A sample of the pairs shows whether the encoder fits the table.
+Each distinct phrase of the table is encoded once, into a folder of vectors (see `phrasetool.text_encoders`).  A later
+run needs only the folder.  A sample of the pairs shows whether the encoder matches the table.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from phrasetool.text_encoders.vector_store import EncoderFit, StoredPhrases, Sto
 from phrasetool.text_splitting import split_words
 from phrasetool.watch import SILENT, Watch, raise_or_warn
 
-# Pairs that an encoder is measured on.
+# Number of pairs on which an encoder is evaluated.
 _SAMPLE = 20_000
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What is different within a block: keys, and where each stands in its text; and pairs for the sample."""
+class _BlockPhrases:
+    """The distinct phrases of a block: keys, and positions in its text; and pairs for the sample."""
 
     text: ByteArray
     keys: tuple[HashArray, HashArray]
@@ -49,25 +49,25 @@ class _Found:
 def collect_phrases(
     source: Input, scan: TableScan, ready: Callable[[str, int], str], watch: Watch = SILENT
 ) -> StoredPhrases:
-    """Read a table from its beginning to its end.
+    """Read the distinct phrases of a table.
 
-    Takes some 100 bytes a distinct phrase.
+    Takes some 100 bytes per distinct phrase.
 
     Args:
         source: the table.
         scan: how it is read.
-        ready: from what a phrase says and its side (0 or 1) to the text that is encoded; not asked for empty ones.
-        watch: follows the work.
+        ready: converts the words of a phrase and its side (0 or 1) to the text that is encoded.
+        watch: progress listener.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and the scan says `fail`.
+        DataError: the table is damaged, or has a faulty line while `on_error` is `fail`.
     """
     sides = _Side(), _Side()
     pairs: list[HashArray] = []
     with watch.file("phrases", source.size()) as progress:
         scan = replace(scan, progress=progress)
 
-        def work(raw: RawBlock) -> tuple[RawBlock, _Found]:
+        def work(raw: RawBlock) -> tuple[RawBlock, _BlockPhrases]:
             return raw, _look(source.name, raw, scan)
 
         for raw, found in run(scan.raw_blocks(source), work, scan.threads):
@@ -89,7 +89,7 @@ def collect_phrases(
     )
 
 
-def _look(name: str, raw: RawBlock, scan: TableScan) -> _Found:
+def _look(name: str, raw: RawBlock, scan: TableScan) -> _BlockPhrases:
     block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
     scan.passes(name, block.faulty, faults)
     rows = np.flatnonzero(~block.faulty)
@@ -104,17 +104,17 @@ def _look(name: str, raw: RawBlock, scan: TableScan) -> _Found:
     mixed = (hashes[0] * _MIX) ^ (hashes[1] + (hashes[0] << np.uint64(7)))
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
     pairs = _smallest(np.stack([mixed, hashes[0], hashes[1]]))
-    return _Found(block.text, (keys[0], keys[1]), (places[0], places[1]), pairs)
+    return _BlockPhrases(block.text, (keys[0], keys[1]), (places[0], places[1]), pairs)
 
 
 def _smallest(pairs: HashArray) -> HashArray:
-    """The pairs with the smallest hashes, shape (3, at most `_SAMPLE`): the same whatever the blocks."""
+    """Return the pairs with the smallest hashes, shape (3, at most `_SAMPLE`), which do not depend on the blocks."""
     order = np.lexsort((pairs[2], pairs[1], pairs[0]))[:_SAMPLE]
     return pairs[:, order]
 
 
 class _Side:
-    """The different phrases of a side."""
+    """The distinct phrases of a side."""
 
     def __init__(self) -> None:
         self._known = KeyedSums(np.int32)
@@ -130,7 +130,7 @@ class _Side:
             self.phrases[key] = text[start:end].tobytes()
 
     def in_order(self, ready: Callable[[str], str]) -> tuple[HashArray, Int64Array, list[str]]:
-        """Keys, ascending; the row of each, -1 where there is no text; and the texts in canonical order."""
+        """Return the keys, ascending; the row of each, -1 for an empty text; and the texts in canonical order."""
         keys = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._keys]))
         plain_texts = [phrase_text(self.phrases[key]) for key in keys.tolist()]
         texts = [ready(text) if text else "" for text in plain_texts]
@@ -140,13 +140,13 @@ class _Side:
 
 
 def _canonical(text: str) -> tuple[int, bytes]:
-    """Shortest first, then by bytes."""
+    """Return a sort key: shortest first, then by bytes."""
     data = text.encode()
     return len(data), data
 
 
 def _telling(sides: tuple[_Side, _Side], sample: HashArray) -> Int64Array:
-    """1 for pairs with letters on both sides and no word in common, such as a name: any encoder finds those similar."""
+    """Return 1 for informative pairs: with letters and without a common word, such as a name, on both sides."""
     telling = np.zeros(sample.shape[1], np.int64)
     for i, (source, target) in enumerate(zip(sample[1].tolist(), sample[2].tolist(), strict=True)):
         one, other = (phrase_text(side.phrases[key]) for side, key in zip(sides, (source, target), strict=True))
@@ -161,7 +161,7 @@ class EncoderSimilarities:
 
     Attributes:
         signature: its part of the signature line.
-        fit: how well the encoder tells pairs of the table from others.
+        fit: how well the encoder separates pairs of the table from random ones.
         store: the folder of vectors.
         keys, rows: of each side, the hashes of its phrases and the rows of their vectors.
         vectors, reached: of each side, see `pair_similarities`.
@@ -178,7 +178,7 @@ class EncoderSimilarities:
     margin: bool = True
 
     def reader(self, table: str) -> SimilarityReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return _EncoderReader(table, self)
 
 
@@ -187,7 +187,7 @@ class _EncoderReader(OneProcessReader):
 
     def __init__(self, table: str, source: EncoderSimilarities) -> None:
         self._table, self._source = table, source
-        # Key -> its place among the keys, from 1.
+        # Key -> its position among the keys, from 1.
         self._places: list[KeyedSums[np.int32]] = []
         self._met = [np.zeros(len(keys), np.bool_) for keys in source.keys]
         for keys in source.keys:
@@ -212,7 +212,7 @@ class _EncoderReader(OneProcessReader):
         return Scores(similarities, opinion)
 
     def _meet(self, text: ByteArray, line_offsets: Int64Array, good: Int64Array, first_entry: int) -> list[Int32Array]:
-        """The places of both sides of these lines among the keys, which are in the table, then."""
+        """Return the positions of both sides of these lines among the keys, and mark these keys as used."""
         places_of_sides = []
         for which, hashes in enumerate(side_keys(text, line_offsets, good)):
             places: Int32Array = self._places[which].look_up(hashes) - 1
@@ -237,19 +237,19 @@ class _EncoderReader(OneProcessReader):
 def encoder_similarities(
     request: EncoderRequest, table: str, opened: Callable[[], Input], scan: TableScan, watch: Watch = SILENT
 ) -> EncoderSimilarities:
-    """Encode the phrases of a table, as far as that was not done before.
+    """Encode the phrases of a table that are not yet in the store.
 
     Args:
-        request: which encoder, and how.
-        table: the table, by whose name the store is called.
-        opened: opens it at its beginning.
+        request: the encoder and its settings.
+        table: the table, whose name determines that of the store.
+        opened: opens the table.
         scan: how it is read.
-        watch: follows the work, and is told how well the encoder tells pairs from others.
+        watch: progress listener, which also receives the quality of the encoder on a sample.
 
     Raises:
-        ModelError: there is no such encoder, or it is refused; or the store is of another one, or damaged.
-        DataError: the table is damaged or another one; or, unless forced, the encoder tells its pairs from others
-            hardly better than chance.
+        ModelError: the encoder does not exist, or is refused; or the store is of another one, or damaged.
+        DataError: the table is damaged, or not that of the store; or, unless forced, the encoder is near chance level
+            on its pairs.
         PhraseToolError: the store cannot be written.
     """
     source = find_text_encoder(request.folder)

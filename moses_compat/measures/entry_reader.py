@@ -1,4 +1,4 @@
-"""Read a table block by block: parsed, faults handled, and what a similarity source says of its entries."""
+"""Read a table block by block: parse it, handle faults, and compute the similarities of its entries."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.phrases import DoubleArray, EntryBlock, Int64Array, Mask
 from phrasetool.pruning.measures import MeasuredTable
 
-# A raw block, and what belongs to it of each similarity source.
+# A raw block, and its part of each similarity source.
 Item = tuple[RawBlock, Any]
-# Where the entries of G sources begin, shape (G + 1,), and words of each source -> bool, shape (G,): all of them stay.
+# Function of the offsets of G sources, shape (G + 1,), and their numbers of words: bool, shape (G,), sources that are
+# kept with all entries.
 Settled = Callable[[Int64Array, Int64Array], Mask]
 
 
 @dataclass(frozen=True)
 class ReadBlock:
-    """A block of N entries on its way.
+    """A parsed and scored block of N entries.
 
     Attributes:
-        raw: what was read.
+        raw: the raw block.
         block: its entries.
-        columns: float64, shape (N, C), the score columns that were asked for.
-        all_scores: what each similarity source says.
-        passes: bool, shape (N,), the lines that fault handling lets through.
-        faults: how many lines are no entries.
-        settled: how many entries the similarity source was not asked about.
+        columns: float64, shape (N, C), the requested score columns.
+        all_scores: similarities of each source.
+        passes: bool, shape (N,), the lines that fault handling lets pass.
+        faults: number of faulty lines.
+        settled: number of entries that were not scored, as they are kept anyway.
     """
 
     raw: RawBlock
@@ -49,7 +50,7 @@ class ReadBlock:
 
     @property
     def scores(self) -> Scores | None:
-        """What the only similarity source says; None without one."""
+        """The similarities of the only source; None without one."""
         return self.all_scores[0] if self.all_scores else None
 
     @cached_property
@@ -58,7 +59,7 @@ class ReadBlock:
         return block_counts(self.block)
 
     def check_counts(self, name: str, use: CountUse) -> None:
-        """Require a joint count of every entry, see `require_joint_counts`."""
+        """Refuse entries without a joint count, see `require_joint_counts`."""
         require_joint_counts(name, self.block, self.counts, use)
 
 
@@ -68,13 +69,13 @@ class EntryReader:
     Args:
         source: the table.
         scan: how it is read.
-        similarities: what is asked about every entry; None is nothing.
+        similarities: sources of similarities; None is ignored.
         fingerprints: whether to fingerprint every pair.
-        columns: which score columns to read besides, from 0, given how many an entry has.
-        settled: returns the sources whose entries all stay (see `KeepBest.keeps_everything`): nothing is asked about
-            those where that can be left out, and they count as alike; for one source of similarities.
-        fields: whether more is looked at than lines and groups; without, no line is parsed that a source of
-            similarities recognises; for one source of similarities, without columns.
+        columns: returns further score columns to read, from 0, given the number of columns.
+        settled: returns the sources whose entries are all kept (see `KeepBest.keeps_everything`), which are not scored
+            if possible, and get the similarity 1; only with one source of similarities.
+        fields: whether fields of entries are needed; if not, lines that a source of similarities recognises are not
+            parsed; only with one source of similarities, without columns.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class EntryReader:
         self._vocabularies = with_words[0] if with_words else (None, None)
 
     def items(self) -> Iterator[Item]:
-        """The blocks, in order.
+        """Yield the blocks, in order.
 
         Raises:
             DataError: the table or the source of similarities is damaged.
@@ -105,10 +106,10 @@ class EntryReader:
             yield raw, self.take(raw)
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks, which the source of similarities may want to see first, for who reads the table by other means.
+        """Show blocks to the sources of similarities first, for callers that read the table by other means.
 
         Raises:
-            DataError: the source does not fit the table.
+            DataError: a source does not match the table.
         """
         for similar in self._similar:
             raws = similar.look_at(raws)
@@ -116,18 +117,18 @@ class EntryReader:
 
     @property
     def judged(self) -> bool:
-        """Whether all sources of similarities are known to fit the table."""
+        """Whether all sources of similarities are known to match the table."""
         return all(similar.judged for similar in self._similar)
 
     def take(self, raw: RawBlock) -> Any:
-        """What belongs to the next block of each source of similarities, for who reads the table by other means."""
+        """Return the part of each source of similarities for the next block, for callers with other readers."""
         return [similar.take(raw.lines) for similar in self._similar]
 
     def __call__(self, item: Item) -> ReadBlock:
         """Parse and score one of the `items`; may be called by several threads.
 
         Raises:
-            DataError: a line is no entry and the scan says `fail`, or the source does not fit the table.
+            DataError: a line is faulty and `on_error` is `fail`, or a source does not match the table.
         """
         raw, taken = item
         if not self._fields and (known := self._similar[0].recognise(raw, taken[0])):
@@ -154,7 +155,7 @@ class EntryReader:
     def _ask_where_unsettled(
         block: EntryBlock, scores: int, similar: SimilarityReader, settled: Settled
     ) -> tuple[int, Scores]:
-        """How many entries nothing is asked about, and what is said of all; only lines of others have words."""
+        """Score the entries of sources that are not settled; return the number of others, and all similarities."""
         stays = np.repeat(settled(block.group_offsets, block.source_lengths), np.diff(block.group_offsets))
         similarities = np.where(block.faulty, np.float32(0), np.float32(1))[:, None].repeat(2, axis=1)
         opinion = ~block.faulty
@@ -166,42 +167,42 @@ class EntryReader:
         return int(np.count_nonzero(stays)), Scores(similarities, opinion)
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
-        """Take notice of a block that was worked on before; may be called by several threads.
+        """Register a block whose stored result is reused; may be called by several threads.
 
         Raises:
-            DataError: a source of similarities does not fit the table.
+            DataError: a source of similarities does not match the table.
         """
         for similar in self._similar:
             similar.pass_over(raw, scan)
 
     def finish(self, entries: int) -> None:
-        """Make sure that the source of similarities has nothing left over.
+        """Check that no source of similarities has more entries.
 
         Raises:
-            DataError: it has.
+            DataError: a source has more entries.
         """
         for similar in self._similar:
             similar.finish(entries)
 
 
 class MeasuredReader:
-    """Reads a table again that was measured before: looks for nothing but where its lines end.
+    """Reads a measured table again, and only finds the ends of its lines.
 
     Args:
         source: the table.
-        scan: how it is read; no line is an error any more.
-        table: what is known of all its entries.
+        scan: how it is read; faulty lines have been handled before.
+        table: the measures of all its entries.
     """
 
     def __init__(self, source: Input, scan: TableScan, table: MeasuredTable) -> None:
         self._source, self._scan, self._table = source, scan, table
 
     def items(self) -> Iterator[Item]:
-        """The blocks, in order."""
+        """Yield the blocks, in order."""
         return ((raw, None) for raw in self._scan.raw_blocks(self._source))
 
     def __call__(self, item: Item) -> ReadBlock:
-        """The lines of a block; its entries have no fields, and no words."""
+        """Return the lines of a block; its entries have no fields and no words."""
         raw, _ = item
         groups, lengths, faulty = self._table.lines(raw.first_entry, raw.first_entry + raw.lines)
         block = block_without_fields(raw, groups, lengths, faulty)
@@ -209,7 +210,7 @@ class MeasuredReader:
         return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(faulty)))
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
-        """Nothing is to be noticed."""
+        """Do nothing."""
 
     def finish(self, entries: int) -> None:
-        """Nothing can be left over."""
+        """Do nothing, as there is no source of similarities."""

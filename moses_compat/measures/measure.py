@@ -1,4 +1,4 @@
-"""Measure a whole table: what the criteria that look at all entries together need to know of them."""
+"""Measures of all entries of a table, for criteria that compare all entries."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from phrasetool.watch import Watch
 
 @dataclass(frozen=True)
 class FieldPlaces:
-    """Where the fields of M entries of a block are, in H source groups; all arrays int64.
+    """Positions of the fields of M entries of a block, in H source groups; all arrays int64.
 
     Attributes:
-        starts: shape (M,), where their lines begin.
-        source_ends, target_ends: shape (M,), their first two `|||`.
-        heads: shape (H,), the first of them in each group.
-        groups: shape (M,), the group of each.
-        words: shape (H,), words of each source, labels such as `[X]` left out.
+        starts: shape (M,), starts of their lines.
+        source_ends, target_ends: shape (M,), positions of their first two `|||`.
+        heads: shape (H,), the first entry of each group.
+        groups: shape (M,), the group of each entry.
+        words: shape (H,), number of words of each source, without labels such as `[X]`.
     """
 
     starts: Int64Array
@@ -64,7 +64,7 @@ class FieldPlaces:
 
     @classmethod
     def of(cls, block: EntryBlock, rows: Int64Array) -> FieldPlaces:
-        """The entries `rows`, int64, shape (M,), of a block, ascending."""
+        """Return the positions for the entries `rows`, int64, shape (M,), ascending."""
         groups = np.repeat(np.arange(len(block.source_lengths)), np.diff(block.group_offsets))[rows]
         first = np.ones(len(rows), np.bool_)
         first[1:] = groups[1:] != groups[:-1]
@@ -77,12 +77,12 @@ class FieldPlaces:
 
 @dataclass(frozen=True)
 class ComposedEntries:
-    """What compositions need to know of some entries of a block.
+    """The data of some entries of a block for compositions.
 
     Attributes:
         entries: ready to be written.
-        sources: how many source groups they are in.
-        rules: how many of these have a label such as `[X]` in their source.
+        sources: number of their source groups.
+        rules: number of source groups with a label such as `[X]`.
     """
 
     entries: EntriesBySourceLength
@@ -107,31 +107,31 @@ class ComposedEntries:
 
 
 _LARGEST = np.finfo(np.float32).max
-# The arrays of some measures.
+# Arrays by measure.
 Columns = dict[Measure[Any], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """What to find out about a table, besides what every criterion may ask for.
+    """The measures to compute for a table, in addition to those that every criterion uses.
 
     Attributes:
-        weights: of a model, for the model scores; none without.
-        similarities: of meaning, of syntax and so on, and where they come from.
-        corpora: the two sides of the bitext that the table was made from, for the test of significance; none without.
-        losses: whether to find compositions.
-        forced_pairs: of forced decoding, with counts, for the uses; none without.
-        forced_probabilities: whether to make phrase probabilities of these counts.
+        weights: of a model, for model scores, if any.
+        similarities: sources of semantic, syntactic and other similarities, by measure.
+        corpora: the two sides of the bitext that the table was made from, for the significance test, if any.
+        losses: whether to compute composition losses.
+        forced_pairs: pairs of forced decoding with counts, for usage, if any.
+        forced_probabilities: whether to compute phrase probabilities from these counts.
         probabilities: whether entries are ranked by p(target | source); else it is the last score of a table with fewer
             scores than Moses' training writes.
-        smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table; none without.
-        by_source: whether the entries of a source have to stand together; a table where they do not is refused.
-        scan: how the table is read; its threads work on the rest, too.
+        smoothing: a method of `smoothed_probabilities`, for probabilities by the counts of the table, if any.
+        by_source: whether the entries of a source must be contiguous; other tables are refused.
+        scan: how the table is read; its threads are also used for other work.
         occurrences: whether to read all three counts.
-        count_use: what needs a joint count of each entry; None if nothing does.
+        count_use: the feature that needs a joint count of each entry, if any.
 
     Raises:
-        ValueError: losses are asked for without weights, or probabilities without pairs.
+        ValueError: losses are requested without weights, or probabilities without pairs.
     """
 
     weights: TableWeights | None = None
@@ -166,19 +166,19 @@ class MeasureRequest:
         by_source: bool = True,
         count_use: CountUse | None = None,
     ) -> MeasureRequest:
-        """What criteria or columns need, out of what is there; what nobody needs is not read.
+        """Return a request for the measures that criteria or columns need; other inputs are not read.
 
         Args:
-            needs: of criteria or columns.
+            needs: measures that criteria or columns need.
             scan: how the table is read.
-            weights: called for the weights of a model.
+            weights: returns the weights of a model.
             similarities, corpora: see above.
             forced_pairs: the file of the pairs.
             by_source: see above.
-            count_use: see above; if it is None and `needs` has counts, they are needed all the same.
+            count_use: see above; counts are also required if it is None but `needs` has counts.
 
         Raises:
-            DataError: the file of the pairs is damaged or has a line that is none.
+            DataError: the file of the pairs is damaged or has a faulty line.
         """
         needs = frozenset(needs)
         forced = forced_pairs if needs & {USES, FORCED} else None
@@ -199,7 +199,7 @@ class MeasureRequest:
 
     @property
     def block_measures(self) -> tuple[Measure[Any], ...]:
-        """What is measured block by block: all but the losses."""
+        """The measures that are computed block by block: all except losses."""
         requested: dict[Measure[Any], object] = {
             MODEL_SCORES: self.weights, SIGNIFICANCE: self.corpora, USES: self.forced_pairs,
             FORCED: self.forced_probabilities, SMOOTHED: self.smoothing, OCCURRENCES: self.occurrences,
@@ -214,30 +214,30 @@ class MeasureRequest:
 
 
 def measure_table(source: Input, request: MeasureRequest, work: str | None = None) -> MeasuredTable:
-    """Read a table once (twice, to smooth) and say of all its entries what `request` asks for.
+    """Read a table once (twice for smoothing) and compute the requested measures of all its entries.
 
-    Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they take no part in
-    compositions.  An entry with a side without words has infinite significance, for there is nothing to test.  A
-    joint count that is missing or damaged is NaN, unless counts are needed.  Neither threads nor the size of blocks
-    change anything.
+    Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they do not take part in
+    compositions.  An entry with a side without words has infinite significance, as it cannot be tested.  A joint count
+    that is missing or invalid is NaN, unless counts are required.  The result does not depend on threads or on the size
+    of blocks.
 
-    What is measured goes to files without a name.  Memory does not grow with the table, but by 18 bytes an entry while
-    losses are asked for, by what the corpora and the pairs of forced decoding take, and, to smooth, by the phrases.
+    Measures are stored in unnamed files.  Memory does not grow with the table, except by 18 bytes per entry for losses,
+    by the size of the corpora and of the pairs of forced decoding, and, for smoothing, by the number of phrases.
 
     Args:
         source: the table, read from its beginning.
-        request: what to find out.
-        work: the folder of the files; None for the system's folder of temporary files.
+        request: the measures to compute.
+        work: the folder of the files; None for the system's folder for temporary files.
 
     Raises:
-        DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not fit the weights, the
+        DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not match the weights, the
             saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
-            for losses, it is all rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            to smooth, or with `count_use`, an entry has no counts; or, `by_source`, a source comes back after others,
-            unless `scan.force` is set.
+            for losses, it has only rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
+            for smoothing, or with `count_use`, an entry has no counts; or, with `by_source`, the entries of a source
+            are not contiguous, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         PhraseToolError: the files cannot be written.
-        ValueError: smoothed probabilities are asked for of standard input.
+        ValueError: smoothed probabilities are requested for standard input.
     """
     scan, weights = request.scan, request.weights
     test = PairTest(*read_indexes(*request.corpora, scan.threads)) if request.corpora else None
@@ -264,7 +264,7 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
     table.alpha = test.alpha if test else 0.0
     if request.forced_pairs:
         _check_uses(table, request.forced_pairs.path, source.name)
-    # Their memory is wanted for the compositions.
+    # Their memory is needed for the compositions.
     del measurer, test, check, request
     if compositions is not None and weights:
         if rules[0] and rules[0] == rules[1]:
@@ -303,14 +303,14 @@ def measure_file(
     name: str | None = None,
     work: str | None = None,
 ) -> MeasuredTable:
-    """Measure a table from its file, and let somebody follow.
+    """Measure a table from its file, with progress reporting.
 
     Args:
         path: of the table.
-        scan: how it is read; its progress goes to `watch`.
-        watch: follows the work.
-        request: what to find out, made when the table is open.
-        name: what messages call the table, if not by its path.
+        scan: how it is read; its progress is reported to `watch`.
+        watch: progress listener.
+        request: returns the measures to compute; called when the table is open.
+        name: name of the table in messages, if not its path.
         work: the folder of the files.
 
     Raises:
@@ -322,7 +322,7 @@ def measure_file(
 
 
 def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | None:
-    """Read the table for the first time."""
+    """Read the table for the first time, and compute smoothed probabilities."""
     if request.smoothing is None:
         return None
     if path == STANDARD:
@@ -335,12 +335,12 @@ def _smoothed(path: str, request: MeasureRequest) -> SmoothedProbabilities | Non
 
 @dataclass(frozen=True)
 class _MeasuredBlock:
-    """What was found out about a block.
+    """The measures of a block.
 
     Attributes:
         measures: of its entries.
-        composed: for compositions, if losses are asked for.
-        tested: in the corpora, if there are some.
+        composed: data for compositions, if losses are requested.
+        tested: results of the significance test, if requested.
     """
 
     measures: Measures
@@ -362,13 +362,13 @@ class _BlockMeasurer:
         self._request = request
         self._test = test
         self._smoothed = smoothed
-        # A source of any number of entries is measured piece by piece.
+        # The entries of a source may be measured in several blocks.
         scan = replace(request.scan, whole_groups=False)
         self.order = SourceOrder(source, scan, request.by_source)
         self.reader = EntryReader(source, scan, *request.similarities.values(), columns=self._columns)
 
     def _columns(self, scores: int) -> Sequence[int]:
-        """All score columns if they are weighted, else p(target | source), after p(source | target) if need be."""
+        """Return all score columns if weighted, else p(target | source), after p(source | target) if needed."""
         if scores < 0:
             return ()
         if self._request.weights:
@@ -404,7 +404,7 @@ class _BlockMeasurer:
         return self.order.look(raw, block), _MeasuredBlock(part, composed, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
-        """Refuse entries with more or fewer scores than what is asked for needs."""
+        """Refuse entries whose number of scores does not match the requested measures."""
         weights = self._request.weights
         if weights and raw.scores >= 0 and raw.scores != len(weights.scores):
             raise DataError(
@@ -418,14 +418,14 @@ class _BlockMeasurer:
             require_trained_scores(self._name, raw.scores, raw.first_entry + 1, "the method probability")
 
     def _by_scores(self, read: ReadBlock, rows: Int64Array) -> Columns:
-        """What the score and count fields say, and the pairs of forced decoding.
+        """Compute the measures from score and count fields, and from pairs of forced decoding.
 
         Args:
             read: the block, with the score columns of `_columns`.
             rows: the entries that are not faulty.
         """
         block, values = read.block, read.columns[rows]
-        # What is too large for single precision is no probability, but stays a number.
+        # A score beyond single precision is not a probability, but must remain finite.
         direct = values[:, min(DIRECT_COLUMN, values.shape[1] - 1)] if values.shape[1] else np.zeros(len(rows))
         columns: Columns = {PROBABILITIES: _spread(block, rows, np.clip(direct, -_LARGEST, _LARGEST))}
         if weights := self._request.weights:
@@ -446,7 +446,7 @@ class _BlockMeasurer:
 
 
 def _spread(block: EntryBlock, rows: Int64Array, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """What is known of some entries of a block as an array of all of them; 0 for the others."""
+    """Expand the values of some entries of a block to an array of all entries, with 0 for the others."""
     spread = np.zeros((len(block), *values.shape[1:]), np.float32)
     spread[rows] = values
     return spread

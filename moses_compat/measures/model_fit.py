@@ -1,4 +1,4 @@
-"""A sample of the first entries of a table, and what it says of a model that is to judge the table."""
+"""Checks, on a sample of the first entries, that a model matches a table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from phrasetool.watch import SILENT, Watch, raise_or_warn
 Element = TypeVar("Element")
 
 SAMPLE = 2000
-# A sorted table begins with punctuation and numbers; so much of it is looked at.
+# Bytes of a table from which the sample is drawn; a sorted table begins with punctuation and numbers.
 LOOK_AHEAD = 1 << 24
-# How far a similarity may be from the one that another processor computed and wrote with six decimals.
+# Largest difference between a similarity and the one that another processor computed and wrote with six decimals.
 _NEAR = 1e-4
-# Lines that are enough to know columns by, and the share of them that must agree.
+# Number of lines that suffices to recognise columns, and the share of them that must agree.
 _LINES, _AGREEING = 400, 0.98
 
 
@@ -36,7 +36,7 @@ class TableSample:
 
     Attributes:
         text: the lines.
-        scores: of an entry of the table.
+        scores: number of scores per entry of the table.
     """
 
     text: ByteArray
@@ -44,7 +44,7 @@ class TableSample:
 
     @staticmethod
     def first_blocks(raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """Those of which a sample is taken."""
+        """Yield the blocks from which a sample is drawn."""
         size = 0
         for raw in raws:
             yield raw
@@ -54,35 +54,35 @@ class TableSample:
 
     @classmethod
     def of(cls, taken: Sequence[RawBlock], seed: int = 1) -> TableSample | None:
-        """A sample, spread over the first blocks; None of a table without lines."""
+        """Draw a sample, spread over the first blocks; None for a table without lines."""
         if not taken:
             return None
-        # Which lines those are does not depend on the size of the blocks.
+        # The choice of lines does not depend on the size of the blocks.
         places = _places(min(sum(len(raw.text) for raw in taken), LOOK_AHEAD), seed)
         return cls(_lines_at([raw.text for raw in taken], places), taken[-1].scores)
 
     @classmethod
     def take(cls, raws: Iterator[RawBlock], seed: int = 1) -> tuple[TableSample | None, list[RawBlock]]:
-        """A sample; and the first blocks."""
+        """Read the first blocks; return a sample and these blocks."""
         taken = list(cls.first_blocks(raws))
         return cls.of(taken, seed), taken
 
     def entries(self, vocabularies: tuple[Vocabulary, Vocabulary]) -> EntryBlock:
-        """The lines with all their scores, in the words of two vocabularies."""
+        """Parse the lines with all their scores, with two vocabularies."""
         return TableParser(*vocabularies, self.scores, range(max(self.scores, 0)))(0, self.text)[0]
 
 
 def _places(size: int, seed: int) -> Int64Array:
-    """Bytes to draw lines at, ascending, spread evenly over so many."""
+    """Return byte positions at which lines are drawn, ascending, spread evenly over `size` bytes."""
     drawn = np.random.default_rng(seed).random(SAMPLE)
     return ((np.arange(SAMPLE) + drawn) * (size / SAMPLE)).astype(np.int64)
 
 
 def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
-    """The lines that hold these bytes, each of them once.
+    """Return the lines at these byte positions, each of them once.
 
     Args:
-        texts: whole lines, one after another.
+        texts: consecutive whole lines.
         places: int64, ascending.
     """
     lines: list[bytes] = []
@@ -104,7 +104,7 @@ def _lines_at(texts: Sequence[ByteArray], places: Int64Array) -> ByteArray:
 
 
 def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
-    """Bytes that hold the line at a place, and where they begin."""
+    """Return a part of the text that includes the line at a place, and its offset."""
     reach = 1 << 10
     while True:
         start, end = max(place - reach, 0), min(place + reach, len(array))
@@ -117,7 +117,7 @@ def _around(array: ByteArray, place: int) -> tuple[bytes, int]:
 
 
 def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) -> ModelFit:
-    """How well a model fits a table, or how well it would if source and target were swapped."""
+    """Measure how well a model matches a table, optionally with source and target swapped."""
     vocabularies = model.source_vocabulary, model.target_vocabulary
     return fit_of_sample(by_cosine(model.scorer()), vocabularies, sample, swapped)
 
@@ -125,7 +125,7 @@ def fit_of(model: BilingualModel, sample: TableSample, swapped: bool = False) ->
 def fit_of_sample(
     compare: Comparison | None, vocabularies: tuple[Vocabulary, Vocabulary], sample: TableSample, swapped: bool
 ) -> ModelFit:
-    """How well what compares phrases in the words of two vocabularies fits a table; see `measure_fit`.
+    """Measure how well a comparison of phrases with two vocabularies matches a table; see `measure_fit`.
 
     Args:
         swapped: whether its sources are the targets of the table.
@@ -147,7 +147,7 @@ def fit_of_sample(
 
 
 def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
-    """The first of two score columns, from 0, that hold the similarities of this model; None if there are none."""
+    """Return the first of two score columns, from 0, that hold the similarities of this model; None if absent."""
     block = sample.entries((model.source_vocabulary, model.target_vocabulary))
     good = np.flatnonzero(~block.faulty)
     good = good[:: max(len(good) // _LINES, 1)]
@@ -166,31 +166,31 @@ def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
 
 
 def _groups(block: EntryBlock) -> Int64Array:
-    """The source group of each entry."""
+    """Return the source group of each entry."""
     return np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
 
 
 def drain(elements: list[Element]) -> Iterator[Element]:
-    """In order; none is held any longer than it takes."""
+    """Yield and remove all elements of a list, in order, so that none is held longer than necessary."""
     elements.reverse()
     while elements:
         yield elements.pop()
 
 
 class FitCheck:
-    """Makes sure, before a table is worked on, that a model fits it.
+    """Checks that a model matches a table before the table is processed.
 
     Args:
-        folder: of the model, as messages call it.
-        watch: is told how well the model fits.
-        force: go on although it does not, with a warning.
-        appended: whether the model's similarities will be appended to the table; then they must not be there.
-        ahead: whether blocks may be worked on while the sample is still being taken; who does so keeps what is made of
-            them until it is known that the model fits.
+        folder: folder of the model, for messages.
+        watch: receives a message on how well the model matches.
+        force: only warn if it does not match.
+        appended: whether the model's similarities will be appended to the table; then the table must not have them yet.
+        ahead: whether blocks may be processed while the sample is being drawn; then callers must hold back the results
+            until the check has passed.
 
     Attributes:
-        fit: how well it fits; None where there was too little to tell.
-        judged: whether a table was looked at, and the model fits.
+        fit: how well the model matches; None if the sample was too small.
+        judged: whether the check of a table has passed.
     """
 
     def __init__(
@@ -202,10 +202,10 @@ class FitCheck:
         self.judged = False
 
     def look(self, table: str, model: BilingualModel, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks of a table from its beginning; unless `ahead`, the first are held back until the model is judged.
+        """Yield the blocks of a table; unless `ahead`, the first are held back until the model has been checked.
 
         Raises:
-            DataError: the model does not fit the table, or was used on it before.
+            DataError: the model does not match the table, or was used on it before.
         """
         if not self.judged:
             taken: list[RawBlock] = []
@@ -224,16 +224,16 @@ class FitCheck:
     def judge(
         self, name: str, fit: ModelFit, swapped: Callable[[], ModelFit | None], better: float = CLEARLY / 2
     ) -> None:
-        """Tell how well the model fits the pairs of a file.
+        """Report how well the model matches the pairs of a file.
 
         Args:
-            name: the file, as messages call it.
+            name: name of the file in messages.
             fit: of a sample.
-            swapped: called for the fit with source and target swapped, if it can be had.
+            swapped: returns the fit with source and target swapped, if available.
             better: see `finding`.
 
         Raises:
-            DataError: it does not fit.
+            DataError: the model does not match.
         """
         if found := finding(fit, swapped, better):
             self._refuse(DataError(name, f"the model {self.folder} does not fit: {found}", remedy="fit"))
@@ -242,15 +242,15 @@ class FitCheck:
             self.watch.say(f"{self.folder} {fit.words}")
 
     def judge_pairs(self, name: str, model: BilingualModel, texts: Sequence[ByteArray]) -> None:
-        """The same for training pairs, such as `read_training_pairs` reads.
+        """Check the model on training pairs, such as `read_training_pairs` reads.
 
         Args:
-            name: their file, as messages call it.
+            name: name of their file in messages.
             model: of the folder.
             texts: of the file, in blocks of whole lines.
 
         Raises:
-            DataError: the model does not fit.
+            DataError: the model does not match.
         """
         from moses_compat.corpora.training_pairs import pair_places
 
@@ -278,10 +278,10 @@ class FitCheck:
             self.refuse_again(table, f"columns {column + 1} and {column + 2} already hold the similarities")
 
     def refuse_again(self, table: str, what: str) -> None:
-        """Say that the table was annotated by the model before.
+        """Refuse a table that was already annotated by the model.
 
         Args:
-            what: which columns hold what of it.
+            what: clause that names the columns and their content.
 
         Raises:
             DataError: always, unless forced.

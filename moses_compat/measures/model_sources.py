@@ -1,4 +1,4 @@
-"""Sources of similarities and scores for a table from the model in a folder, of whatever family."""
+"""Sources of similarities and scores for a table from the model in a folder, of any family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phrasetool.models.saved_model import load_saved_model, read_model_config, w
 from phrasetool.phrase_encoder.model import CPU, BilingualModel
 from phrasetool.translator.settings import READINGS
 
-# Columns of a model of phrase pairs, and of all others.
+# Number of columns of a model of phrase pairs, and of all other models.
 _SIMILARITIES, _SCORES = 2, 1
 
 
@@ -46,7 +46,7 @@ def is_syntax(folder: str) -> bool:
 
 
 def gives_probabilities(folder: str) -> bool:
-    """Whether the model in a folder says how probable a pair is, and not how similar.
+    """Whether the model in a folder computes probabilities of pairs instead of similarities.
 
     Raises:
         ModelError: there is no model.
@@ -55,7 +55,7 @@ def gives_probabilities(folder: str) -> bool:
 
 
 def dimension_of_model(folder: str) -> int:
-    """Of the phrase vectors of the model in a folder; 0 if it is no model of phrase pairs.
+    """Return the dimension of the phrase vectors of the model in a folder; 0 for other models.
 
     Raises:
         ModelError: there is no model, or it is damaged.
@@ -65,7 +65,7 @@ def dimension_of_model(folder: str) -> int:
 
 
 def columns_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
-    """How many columns its opinion has, see `model_sources`.
+    """Return the number of columns of a model's scores, see `model_sources`.
 
     Raises:
         ModelError: there is no model.
@@ -81,13 +81,13 @@ def model_source(
     """Load the model that a check names.
 
     Args:
-        check: whether it fits.
-        reading: of a translator, see `NeuralScores`.
-        threads, folder: of a translator, a classifier or an encoder of syntax, see `WindowedScores`.
-        device: of an encoder of phrases, see `BilingualModel.scorer`.
+        check: the check that it matches the table.
+        reading: for a translator, see `NeuralScores`.
+        threads, folder: for a translator, a classifier or an encoder of syntax, see `WindowedScores`.
+        device: for an encoder of phrases, see `BilingualModel.scorer`.
 
     Raises:
-        ModelError: it cannot be loaded, is of another kind, or of one that scores on a CPU alone.
+        ModelError: it cannot be loaded, is of an unsupported kind, or of one that scores only on a CPU.
     """
     if device != CPU and (gives_probabilities(check.folder) or is_syntax(check.folder)):
         raise ModelError(f"{check.folder}: scores tables on a CPU alone; only encoders of phrases do on {device}")
@@ -130,12 +130,12 @@ def model_sources(
     likelihood: LikelihoodRequest | None = None,
     device: str = CPU,
 ) -> list[SimilaritySource]:
-    """Load the model that a check names; one source of similarities, or of an encoder of syntax as many as wanted.
+    """Load the model that a check names, and return its source of similarities, or several for an encoder of syntax.
 
     Args:
         check, reading, threads, device: see `model_source`.
-        folders: of each source, see `WindowedScores`; `sources_of_model` of them.
-        likelihood: what is wanted of an encoder of syntax besides the cosine, or in its place.
+        folders: of each source, see `WindowedScores`; their number is `sources_of_model`.
+        likelihood: the requested columns of an encoder of syntax; only the cosine if None.
 
     Raises:
         ModelError: as `model_source`; or the tagger cannot be loaded.
@@ -149,7 +149,7 @@ def model_sources(
 
 
 def sources_of_model(folder: str, likelihood: LikelihoodRequest | None = None) -> int:
-    """How many sources of similarities the model in a folder gives.
+    """Return the number of sources of similarities of the model in a folder.
 
     Raises:
         ModelError: there is no model.
@@ -162,10 +162,10 @@ def _kind(folder: str) -> str:
 
 
 def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) -> SimilaritySource:
-    """The similarities of one model, or of translators.
+    """Return the similarities of one model, or of translators.
 
     Raises:
-        ModelError: there are several, and one is no translator.
+        ModelError: there are several models, and one is not a translator.
     """
     from moses_compat.measures.translator_scores import NeuralSimilarities
     from moses_compat.measures.windowed_scores import WindowedScores
@@ -177,5 +177,5 @@ def both_directions(models: Sequence[SimilaritySource], folders: Sequence[str]) 
         raise ModelError(f"{folders[0]}: gives both similarities; a second model is for translators")
     if len(translators) < len(models):
         other = folders[int(isinstance(models[0], NeuralScores))]
-        raise ModelError(f"{other}: no translator; two models are translators of the two directions")
+        raise ModelError(f"{other}: not a translator; two models must be translators of the two directions")
     return NeuralSimilarities(tuple(translators))

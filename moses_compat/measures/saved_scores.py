@@ -1,4 +1,4 @@
-"""Scores kept in Parquet: similarities of a table between runs, and unfinished scores part by part.
+"""Scores stored in Parquet: similarities of a table between runs, and unfinished scores part by part.
 
 A file of similarities has one row per line of the table: marks of the line (so that a file is never applied to another
 table, and lines that did not change are not parsed again), the two similarities, and whether the entry has a score.
@@ -41,7 +41,7 @@ _SIMILARITY_SCHEMA = pa.schema(
         ("opinion", pa.uint8()),
     ]
 )
-# A cosine of float32 may be a little above 1.
+# A cosine of float32 may be slightly above 1.
 _LARGEST = 1 + 1e-5
 _KINDS = [field.type.to_pandas_dtype() for field in _SIMILARITY_SCHEMA]
 _PART_VERSION = "1"
@@ -50,7 +50,7 @@ _ENDING, _BEGUN = ".parquet", ".part-"
 
 
 def _columns(schema: pa.Schema) -> str:
-    """Names and types."""
+    """Return names and types of columns, for comparison."""
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
@@ -71,7 +71,7 @@ class ScoreWriter:
             raise PhraseToolError(f"{path}: cannot write: {reason(error)}") from error
         metadata = {"phrasetool_schema": SCHEMA_VERSION, "signature": signature}
         try:
-            # It writes its first bytes at once.
+            # The writer writes its first bytes immediately.
             self._writer = pq.ParquetWriter(
                 self._temporary, _SIMILARITY_SCHEMA.with_metadata(metadata), compression="NONE",
                 use_dictionary=["opinion", "source_words"], write_page_checksum=True,
@@ -119,10 +119,10 @@ class ScoreWriter:
 
 
 class SavedScores:
-    """Reads what `ScoreWriter` wrote, in order, a block at a time.
+    """Reads a file of `ScoreWriter`, in order, one block at a time.
 
     Raises:
-        DataError: the file is not one of these.
+        DataError: the file is not such a file.
     """
 
     def __init__(self, path: str) -> None:
@@ -145,16 +145,16 @@ class SavedScores:
         self._pending: list[pa.RecordBatch] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process rows are compared, and not read.
+        # Another process only compares rows.
         return {"path": self.path, "signature": self.signature, "rows": self.rows}
 
     def _all_batches(self) -> Iterator[pa.RecordBatch]:
-        # `iter_batches` of the file keeps what it has read until its end: 19 bytes a row.
+        # `iter_batches` of the file keeps all rows in memory until its end: 19 bytes per row.
         for group in range(self._file.num_row_groups):
             yield from self._file.read_row_group(group, use_threads=False).to_batches()
 
     def take(self, count: int) -> tuple[LineMarks, Scores]:
-        """The next `count` rows (fewer at the end): marks and scores.
+        """Return marks and scores of the next `count` rows (fewer at the end).
 
         Raises:
             DataError: the file is damaged.
@@ -190,10 +190,10 @@ class SavedScores:
         return LineMarks(pairs, lines, sources), Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
 
     def check(self, name: str, block: EntryBlock, marks: LineMarks) -> None:
-        """Make sure that rows and entries are of the same pairs.
+        """Check that rows and entries belong to the same pairs.
 
         Raises:
-            DataError: they are not, or there are fewer rows than entries.
+            DataError: they differ, or there are fewer rows than entries.
         """
         pairs = marks.pairs
         same = pairs == block.fingerprints[: len(pairs)]
@@ -206,7 +206,7 @@ class SavedScores:
             )
 
     def finish(self, name: str, entries: int) -> None:
-        """Make sure that no row is left over.
+        """Check that there are no further rows.
 
         Raises:
             DataError: the file has more rows than the table has entries.
@@ -219,23 +219,23 @@ class ScoreParts:
     """The parts of one table's scores.  Threads may read and write different parts at the same time.
 
     Args:
-        folder: where they are; made with the first part.
-        signature: of what makes the scores.
-        holder: what messages call that which the pairs are of.
+        folder: their folder; created with the first part.
+        signature: of the model and settings of the scores.
+        holder: name for the origin of the pairs in messages.
     """
 
     def __init__(self, folder: str, signature: str, holder: str = "table") -> None:
         self.folder, self._signature, self._holder = folder, signature, holder
 
     def read(self, number: int, hashes: npt.NDArray[np.uint32]) -> FloatArray | None:
-        """The scores of a part, float32, shape (N,); None if it is not there.
+        """Return the scores of a part, float32, shape (N,); None if it does not exist.
 
         Args:
             number: of the part, from 0.
             hashes: shape (N,), fingerprints of its pairs.
 
         Raises:
-            DataError: it was made by something else, from another table, or is damaged.
+            DataError: it belongs to another model or another table, or is damaged.
         """
         path = self._path(number)
         if not os.path.exists(path):
@@ -259,7 +259,7 @@ class ScoreParts:
         return np.asarray(scores, np.float32)
 
     def write(self, number: int, hashes: npt.NDArray[np.uint32], scores: FloatArray) -> None:
-        """Keep a part; it is there as a whole or not at all.
+        """Store a part atomically.
 
         Args:
             number: of the part, from 0.
@@ -267,7 +267,7 @@ class ScoreParts:
             scores: float32, shape (N,).
 
         Raises:
-            PhraseToolError: it cannot be written; parts that are there stay.
+            PhraseToolError: it cannot be written; existing parts are kept.
         """
         schema = _PART_SCHEMA.with_metadata({"phrasetool_parts": _PART_VERSION, "signature": self._signature})
         arrays = [number_array(values, field.type) for values, field in zip((hashes, scores), schema, strict=True)]
@@ -294,7 +294,7 @@ class ScoreParts:
 
 
 def remove_parts(folders: Iterable[str]) -> None:
-    """Remove folders that hold nothing but parts."""
+    """Remove folders that only contain parts."""
     for folder in map(Path, folders):
         if all(file.suffix == _ENDING or file.name.startswith(_BEGUN) for file in folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)

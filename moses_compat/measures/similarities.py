@@ -1,8 +1,8 @@
-"""Similarity sources: what scores the entries of a table, the requests for them, and the folders of unfinished scores.
+"""Sources of similarities of the entries of a table, settings for them, and the folders of unfinished scores.
 
-A model, two score columns of the table itself, a file that an earlier run kept: each is one small class.  A pass
-through a table asks its source for a reader, shows the reader the blocks in order, and asks it for an array a block.
-Requests for encoders (`EncoderRequest`, `LikelihoodRequest`) are plain values; neither they nor this module load an
+A model, two score columns of the table itself, and a file of an earlier run each have a small class.  A pass through a
+table requests a reader from its source, passes the blocks in order to the reader, and gets an array for each block.
+Settings of encoders (`EncoderRequest`, `LikelihoodRequest`) are plain values; neither they nor this module load an
 encoder or Parquet.
 """
 
@@ -42,18 +42,18 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class EncoderRequest:
-    """Which encoder is wanted, and how.
+    """Settings of an external encoder.
 
     Attributes:
         folder: of the encoder.
-        target_folder: of that of the target side, if it is another.
-        detokenise: a language, or two with a comma between them, source first; tokens are put together by its rules.
-        prefix: stands before every text.
+        target_folder: of the encoder for the target side, if it is another one.
+        detokenise: a language, or two separated by a comma, source first, by whose rules tokens are joined.
+        prefix: text to insert before every text.
         normalise: one of `NORMALISATIONS`.
-        store: the folder of vectors; beside the table if None.
+        store: the folder of vectors; next to the table if None.
 
     Raises:
-        ValueError: there is no such language or normalisation.
+        ValueError: the language or the normalisation is unknown.
     """
 
     folder: str
@@ -72,7 +72,7 @@ class EncoderRequest:
 
     @property
     def ready(self) -> Callable[[str, int], str]:
-        """From the words of a phrase and its side to the text that is encoded."""
+        """Return a function from the words of a phrase and its side to the text that is encoded."""
         from phrasetool.text_encoders.text_encoder import detokeniser
 
         languages = (self.detokenise or "").split(",")
@@ -83,23 +83,23 @@ class EncoderRequest:
         return lambda text, side: prefix + joined[min(side, len(joined) - 1)](text)
 
     def store_for(self, table: str, identities: tuple[str, str]) -> str:
-        """The folder of vectors: as asked for, or beside the table, with a name of its own for each encoder."""
+        """Return the folder of vectors: the requested one, or one next to the table, named after the encoder."""
         names = [identity.rpartition("-")[2][:8] for identity in dict.fromkeys(identities)]
         return self.store or f"{without_ending(table)}.{'-'.join(names)}.vectors"
 
 
-# Name of a choice -> its columns: the cosine, and how probable the parts of speech of a side are given the other.
+# Names of columns: the cosine, and the probabilities of the parts of speech of one side given the other.
 COSINE, FORWARD, BACKWARD = "cosine", "forward", "backward"
 SYNTAX_COLUMNS = {"cosine": (COSINE,), "likelihood": (FORWARD, BACKWARD), "all": (COSINE, FORWARD, BACKWARD)}
 
 
 @dataclass(frozen=True)
 class LikelihoodRequest:
-    """What is wanted.
+    """Requested columns of an encoder of syntax.
 
     Attributes:
         kinds: columns in order.
-        tagger: folder of a tagger that knows both languages.
+        tagger: folder of a tagger that supports both languages.
         languages: of the table's sources and targets.
     """
 
@@ -109,22 +109,22 @@ class LikelihoodRequest:
 
 
 def parts_folder(output: str, number: int) -> str | None:
-    """The folder for the finished scores of a translator; None where there is no place, or no Parquet.
+    """Return the folder for the finished scores of a translator; None for a stream, or without Parquet.
 
     Args:
-        output: the file that is made of them.
+        output: the output file of the run.
         number: of the model, from 1.
     """
     if scratch_place(output) is None or not importlib.util.find_spec("pyarrow"):
         return None
     place, name = os.path.split(output)
-    # Room for what is added to the 255 bytes of a name.
+    # A file name has at most 255 bytes, including the ending.
     return os.path.join(place, f"{os.fsdecode(os.fsencode(name)[:_LONGEST])}.scores-{number}")
 
 
 @contextlib.contextmanager
 def finishing(folders: Sequence[str | None]) -> Iterator[None]:
-    """Work whose finished scores are kept in some folders until it ends well."""
+    """Run work whose finished scores are stored in some folders, and remove them when it succeeds."""
     yield
     if there := [folder for folder in folders if folder and Path(folder).is_dir()]:
         from moses_compat.measures.saved_scores import remove_parts
@@ -133,14 +133,14 @@ def finishing(folders: Sequence[str | None]) -> Iterator[None]:
 
 
 class SimilaritySource(Protocol):
-    """Says how similar the two sides of an entry are."""
+    """Computes similarities of the two sides of entries."""
 
     @property
     def signature(self) -> str:
         """Its part of the signature line."""
 
     def reader(self, table: str) -> SimilarityReader:
-        """For one pass through a table from its beginning.
+        """Return a reader for one pass through a table from its beginning.
 
         Args:
             table: its name in messages.
@@ -151,12 +151,12 @@ class SimilaritySource(Protocol):
 
 
 class SimilarityReader:
-    """A source at work on one table; unless it says otherwise, it needs nothing but the block.
+    """Computes the similarities of one table; by default, it only needs the block.
 
     Attributes:
-        vocabularies: whose words blocks are to be read in, source and target; None: it needs no words.
-        fingerprints: whether blocks are to have fingerprints of their pairs.
-        by_entry: whether what it says of an entry depends on that entry alone, so that it can be asked about some only.
+        vocabularies: source and target vocabulary for parsing blocks; None if words are not needed.
+        fingerprints: whether blocks need fingerprints of their pairs.
+        by_entry: whether a similarity depends only on its entry, so that some entries can be left out.
     """
 
     vocabularies: tuple[Vocabulary | None, Vocabulary | None] = (None, None)
@@ -164,10 +164,10 @@ class SimilarityReader:
     by_entry = False
 
     def columns(self, scores: int, first_entry: int) -> Sequence[int]:
-        """The score columns that it wants to see, from 0.
+        """Return the score columns that it needs, from 0.
 
         Args:
-            scores: of an entry; -1 if there is none.
+            scores: number of scores per entry; -1 if there is none.
             first_entry: 0-based number of a block's first entry.
 
         Raises:
@@ -176,20 +176,20 @@ class SimilarityReader:
         return ()
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks of the table as they come; who wants to see some of them first may hold them back.
+        """Yield the blocks of the table; a reader that examines the first of them may hold them back.
 
         Raises:
-            DataError: the source does not fit the table.
+            DataError: the source does not match the table.
         """
         return raws
 
     @property
     def judged(self) -> bool:
-        """Whether it is known to fit the table; until then, nothing may come of the blocks that it let pass."""
+        """Whether the source is known to match the table; until then, results of blocks must be held back."""
         return True
 
     def take(self, lines: int) -> Any:
-        """What belongs to the next block of so many lines.  Called for all blocks, in order, by one thread.
+        """Return the part of the source for the next block; called for all blocks, in order, by one thread.
 
         Raises:
             DataError: the source is damaged.
@@ -197,55 +197,54 @@ class SimilarityReader:
         return None
 
     def recognise(self, raw: RawBlock, taken: Any) -> tuple[EntryBlock, Scores] | None:
-        """A block and its similarities, if that can be told without parsing it; may be called by several threads.
+        """Return a block and its similarities without parsing it, if possible; may be called by several threads.
 
         Args:
             raw: the block.
-            taken: of `take`.
+            taken: result of `take`.
 
         Returns:
-            None if not; of the block otherwise the groups alone, and all its lines are good entries.
+            The block with only its groups, all lines being valid entries, and its similarities; or None.
         """
         return None
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
-        """The similarities of a block's N entries; may be called by several threads.
+        """Return the similarities of a block's N entries; may be called by several threads.
 
         Args:
             block: the entries.
             columns: float64, shape (N, C), of `columns`.
-            taken: of `take`.
+            taken: result of `take`.
 
         Raises:
-            DataError: the source does not fit the table.
+            DataError: the source does not match the table.
         """
         raise NotImplementedError
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
-        """Take notice of a block of which nothing is asked, as it was worked on before; may be called by several
-        threads.
+        """Register a block whose stored result is reused; may be called by several threads.
 
         Args:
             raw: the block.
-            scan: what its lines are.
+            scan: the positions of its fields.
 
         Raises:
-            DataError: the source does not fit the table.
+            DataError: the source does not match the table.
         """
 
     def finish(self, entries: int) -> None:
-        """Called after the last block.
+        """Check the end of the table; called after the last block.
 
         Raises:
-            DataError: the source knows of more entries.
+            DataError: the source has more entries.
         """
 
 
 class OneProcessReader(SimilarityReader):
-    """A source at work in one process: what it looks things up in does not travel.
+    """A reader that works only in one process, because its data are not sent to others.
 
     Attributes:
-        owner: what the similarities are of, for a message.
+        owner: name of the source, for a message.
     """
 
     owner: str
@@ -261,9 +260,9 @@ class ModelSimilarities:
     """Similarities computed by a model.
 
     Args:
-        model: it.
-        check: whether it fits the table; not asked if None.
-        device: where it encodes, see `BilingualModel.scorer`.
+        model: the model.
+        check: the check that it matches the table; None for no check.
+        device: the device that encodes, see `BilingualModel.scorer`.
     """
 
     model: BilingualModel
@@ -276,7 +275,7 @@ class ModelSimilarities:
         return self.model.signature
 
     def reader(self, table: str) -> SimilarityReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return _ModelReader(table, self.model, self.check, self.device)
 
 
@@ -289,7 +288,7 @@ class _ModelReader(SimilarityReader):
         self._scorer = model.scorer(device)
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process the check, which is made of the first blocks, is none.
+        # Another process does not repeat the check, which uses the first blocks.
         return {**self.__dict__, "_check": None}
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
@@ -322,7 +321,7 @@ class ColumnSimilarities:
         return f"columns:{self.source_to_target + 1},{self.target_to_source + 1}|scale:{self.scale}"
 
     def reader(self, table: str) -> SimilarityReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return _ColumnReader(table, self)
 
 
@@ -342,7 +341,7 @@ class _ColumnReader(SimilarityReader):
         return Scores(unscale_scores(columns, self._source.scale), ~block.faulty)
 
     def _check_range(self, block: EntryBlock, columns: DoubleArray) -> None:
-        """Refuse scores that no similarity has on this scale: of other columns, or written on another scale."""
+        """Refuse scores outside the range of this scale: they are of other columns, or on another scale."""
         lowest, highest = scale_range(self._source.scale)
         least, most = lowest - _ROUNDING, highest + _ROUNDING
         if not len(columns) or (least <= columns.min() and columns.max() <= most):
@@ -361,17 +360,17 @@ class _ColumnReader(SimilarityReader):
 
 @dataclass(frozen=True)
 class FileSimilarities:
-    """Similarities kept by an earlier run."""
+    """Similarities saved by an earlier run."""
 
     path: str
 
     @property
     def signature(self) -> str:
-        """The signature of what made them."""
+        """The signature of the source that computed them."""
         return self._saved().signature
 
     def reader(self, table: str) -> SimilarityReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return _FileReader(table, self._saved())
 
     def _saved(self) -> SavedScores:

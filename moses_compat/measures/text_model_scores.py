@@ -1,10 +1,10 @@
 """Scores of entries by models of texts: a syntactic encoder, and a classifier of sentence pairs.
 
-A syntactic encoder gives the cosine of both sides, and the probability of the tags of one side given the other: the
-geometric mean over the tags and the end.  A classifier gives the probability that both sides are parallel.
+A syntactic encoder computes the cosine of both sides, and the probability of the tags of one side given the other: the
+geometric mean over the tags and the end.  A classifier computes the probability that both sides are parallel.
 
 Each distinct phrase of a window is encoded once.  On the table of the reference run, whose sources are sorted, that is
-9 % more than each distinct phrase of the table once, and no vector has to be kept.
+9 % more than each distinct phrase of the table once, and no vector has to be stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from phrasetool.tagger.model import TaggerModel
 
 
 class ParallelScores(TextScores[PairClassifierModel]):
-    """Probabilities of a classifier; a similarity source whose one column is their logarithm."""
+    """Probabilities of a classifier; a similarity source with one column, their logarithm."""
 
     def __init__(
         self, model: PairClassifierModel, check: FitCheck | None = None, threads: int = 1, folder: str | None = None
@@ -38,16 +38,16 @@ class ParallelScores(TextScores[PairClassifierModel]):
 
     @property
     def column(self) -> str:
-        """See `WindowedScores`."""
+        """Name of its column."""
         return "p(parallel)"
 
     @property
     def held(self) -> str:
-        """See `TextScores`."""
+        """Name of the content of its column in messages."""
         return "the probabilities"
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """See `TextScores`."""
+        """Check whether the classifier matches the entries."""
 
         def fit(swapped: bool) -> Any:
             return fit_of_pairs(self.model, piece.sources, piece.targets, swapped, sentences=False)
@@ -55,14 +55,14 @@ class ParallelScores(TextScores[PairClassifierModel]):
         check.judge(table, fit(False), lambda: fit(True))
 
     def score(self, window: TextPiece) -> FloatArray:
-        """See `WindowedScores`."""
+        """Return the logarithms of the probabilities of a window."""
         with one_torch_thread():
             probabilities = self._classify(window.sources, window.targets).scores
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(probabilities), np.float32)
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
-        """See `WindowedScores`."""
+        """Return the scores of a window, and count pairs that are too long."""
         longest = self.model.architecture.longest
         lengths = (max(a.count(b" "), b.count(b" ")) for a, b in zip(window.sources, window.targets, strict=True))
         self.too_long += sum(length >= longest for length in lengths)
@@ -74,28 +74,28 @@ class SyntaxScores(TextScores[SyntaxModel]):
 
     @property
     def column(self) -> str:
-        """See `WindowedScores`."""
+        """Name of its column."""
         return "exp(cosine - 1) of syntax"
 
     def one_thread(self) -> AbstractContextManager[object]:
-        """See `WindowedScores`: it needs no torch."""
+        """Return a context that limits matrix products to one thread; torch is not needed."""
         return one_blas_thread()
 
     def similarities(self, logs: FloatArray) -> FloatArray:
-        """See `WindowedScores`: the cosine."""
+        """Return the cosines."""
         return logs + np.float32(1)
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """See `TextScores`; syntax has no direction: swapped sides fit as well."""
+        """Check whether the encoder matches the entries; swapped sides match equally well."""
         check.judge(table, syntax_fit(self.model, piece.sources, piece.targets), lambda: None)
 
     def score(self, window: TextPiece) -> FloatArray:
-        """See `WindowedScores`."""
+        """Return the cosines of a window, minus 1."""
         with self.one_thread():
             return self.model.cosines(window.sources, window.targets) - np.float32(1)
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
-        """See `WindowedScores`."""
+        """Return the scores of a window, and count pairs that are too long."""
         silent = np.flatnonzero(np.isnan(scores)).tolist()
         if silent:
             sides = [self.model.too_long([side[i] for i in silent]) for side in (window.sources, window.targets)]
@@ -110,8 +110,8 @@ class SyntaxLikelihood(SyntaxScores):
         model: the encoder with its decoder.
         tagger: tags the side that is predicted.
         language: of that side.
-        backward: the sources are predicted, not the targets.
-        first: it is the first source of its model, and judges for all.
+        backward: whether sources instead of targets are predicted.
+        first: whether it is the first source of its model, which runs the check for all.
         check, threads, folder: see `WindowedScores`.
     """
 
@@ -124,32 +124,32 @@ class SyntaxLikelihood(SyntaxScores):
 
     @property
     def signature(self) -> str:
-        """See `WindowedScores`."""
+        """Signature of encoder and tagger."""
         return f"{self.model.signature}|{self._tagger.signature}|predicted:{self._language}"
 
     @property
     def column(self) -> str:
-        """See `WindowedScores`."""
+        """Name of its column."""
         return "p(tags of source | target)" if self._backward else "p(tags of target | source)"
 
     def similarities(self, logs: FloatArray) -> FloatArray:
-        """See `WindowedScores`: the probability."""
+        """Return the probabilities."""
         return np.exp(logs)
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """See `TextScores`; one source of a model judges for all."""
+        """Check whether the encoder matches the entries; only the first source of a model does this."""
         if self._first:
             super().judge(check, table, piece)
 
     def score(self, window: TextPiece) -> FloatArray:
-        """See `WindowedScores`."""
+        """Return the logarithms of the probabilities of a window."""
         sides = window.sources, window.targets
         read, written = sides[::-1] if self._backward else sides
         with self.one_thread():
             return tag_log_probabilities(self.model, self._tagger, read, written, self._language)
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
-        """See `WindowedScores`; one source of a model counts what is too long."""
+        """Return the scores of a window; only the first source of a model counts pairs that are too long."""
         return (
             super().scored_entries(window, scores) if self._first else TextScores.scored_entries(self, window, scores)
         )
@@ -158,7 +158,7 @@ class SyntaxLikelihood(SyntaxScores):
 def syntax_sources(
     check: FitCheck, threads: int, folders: Sequence[str | None], request: LikelihoodRequest
 ) -> list[SyntaxScores]:
-    """The sources of an encoder of syntax, in the order of their columns.
+    """Return the sources of an encoder of syntax, in the order of their columns.
 
     Args:
         check, threads: see `SyntaxScores`.

@@ -26,13 +26,13 @@ from phrasetool.vocabulary import Vocabulary
 if TYPE_CHECKING:
     pass
 
-# Of a word of a pair that cannot be scored, where pairs are compared.
+# Score per word of a pair that cannot be scored, for the comparison of pairs.
 _WORST = -50.0
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """N entries without faults, as a translator reads them.
+    """N valid entries as word ids of a translator.
 
     Attributes:
         sources, targets: of the translator, N phrases each.
@@ -54,22 +54,22 @@ class _Piece:
 
 
 class NeuralScores(WindowedScores):
-    """Scores of a translator; a similarity source whose one column is a logarithm.
+    """Scores of a translator; a similarity source with one column, a logarithm.
 
-    Which side of the table the translator reads is told by its vocabularies: that of which it knows more words.
+    The vocabularies of the translator determine which side of the table it reads: that with more known words.
 
     Args:
         model: the translator.
-        check: whether it fits the table; not asked if None.
+        check: the check that it matches the table; None for no check.
         reading: one of `READINGS`; see `phrasetool.translator.decoding`.
-        threads: windows that are worked on at a time.
-        folder: for what is finished, so that interrupted work can go on; none if None.
+        threads: number of windows that are processed in parallel.
+        folder: for finished scores, so that interrupted work can be resumed; None to store nothing.
 
     Attributes:
-        too_long: entries of the last table with more words than it takes.
+        too_long: entries of the last table with more words than it reads.
 
     Raises:
-        ModelError: a softmax is asked for densities.
+        ModelError: densities of a softmax are requested.
     """
 
     def __init__(
@@ -93,19 +93,19 @@ class NeuralScores(WindowedScores):
 
     @property
     def backward(self) -> bool:
-        """Whether the translator reads the targets of the table; known once a table was looked at."""
+        """Whether the translator reads the targets of the table; known after the check of a table."""
         return bool(self._backward)
 
     @property
     def column(self) -> str:
-        """What its column holds."""
+        """Name of its column."""
         return "p(source | target)" if self.backward else "p(target | source)"
 
     def orient(self, table: str, sample: TableSample) -> None:
-        """Find out which side is its source, and whether it fits.
+        """Determine which side is its source, and whether it matches.
 
         Raises:
-            DataError: it does not fit, or its column is there.
+            DataError: it does not match, or its column already exists.
         """
         if self._backward is not None:
             return
@@ -119,24 +119,24 @@ class NeuralScores(WindowedScores):
             self.check.refuse_again(table, f"column {column + 1} already holds the scores")
 
     def scores(self, sources: Phrases, targets: Phrases) -> DoubleArray:
-        """Of N pairs in its words and its direction, float64, shape (N,); NaN where it says nothing."""
+        """Return the scores of N pairs of word ids in its direction, float64, shape (N,); NaN without a score."""
         from phrasetool.translator.decoding import scores_of_pairs
 
         with one_torch_thread():
             return scores_of_pairs(self.model.network, sources, targets, self.reading, self.model.temperature)
 
     def score(self, window: _Piece) -> FloatArray:
-        """See `WindowedScores`."""
+        """Return the scores of a window."""
         return self.scores(window.sources, window.targets).astype(np.float32)
 
     def parse(self, raw: RawBlock) -> tuple[Mask, _Piece]:
-        """See `WindowedScores`."""
+        """Return the faulty lines of a block, and its valid entries."""
         parser = TableParser(*self.vocabularies(), raw.scores, fingerprints=True)
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, self.piece(block)
 
     def scored_entries(self, window: _Piece, scores: FloatArray) -> ScoredEntries:
-        """See `WindowedScores`."""
+        """Return the scores of a window, and count pairs that are too long."""
         from phrasetool.translator.decoding import is_too_long
 
         says = ~np.isnan(scores)
@@ -145,12 +145,12 @@ class NeuralScores(WindowedScores):
         return ScoredEntries(scores, window.targets.lengths + 1, opinion)
 
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
-        """Of the table's source and target."""
+        """Return the vocabularies of the table's source and target."""
         own = self.model.source_vocabulary, self.model.target_vocabulary
         return own[::-1] if self.backward else own
 
     def piece(self, block: EntryBlock) -> _Piece:
-        """The good entries of a block with fingerprints, read in `vocabularies`."""
+        """Return the valid entries of a block with fingerprints, parsed with `vocabularies`."""
         good = np.flatnonzero(~block.faulty)
         groups = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
         sides = block.sources.select(groups[good]), block.targets.select(good)
@@ -158,7 +158,7 @@ class NeuralScores(WindowedScores):
         return _Piece(sources, targets, block.fingerprints[good])
 
     def _compare(self, sources: Phrases, targets: Phrases) -> Callable[[Int64Array, Int64Array], FloatArray]:
-        """Compares pairs by what a word scores, see `models.fit`."""
+        """Return a function that compares pairs by their scores per word, see `models.fit`."""
 
         def fits(rows: Int64Array, numbers: Int64Array) -> FloatArray:
             chosen = targets.select(numbers)
@@ -168,7 +168,7 @@ class NeuralScores(WindowedScores):
         return fits
 
     def _column_of(self, sample: TableSample) -> int | None:
-        """The score column, from 0, that holds what it would write; None if there is none."""
+        """Return the score column, from 0, that already holds its scores; None if there is none."""
         parser = TableParser(*self.vocabularies(), sample.scores, range(max(sample.scores, 0)), fingerprints=True)
         block = parser(0, sample.text)[0]
         piece = self.piece(block).part(0, COLUMN_LINES)
@@ -178,30 +178,30 @@ class NeuralScores(WindowedScores):
 
 @dataclass(frozen=True)
 class NeuralSimilarities:
-    """Two numbers for each entry as a rule for similarities wants them: how probable a word is, in both directions.
+    """Similarities in both directions from translators or other models: the mean probability of a word.
 
-    exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of the
-    relative densities, of the words and the end.  With one translator both are alike.  A classifier gives one
-    probability of a pair, and an encoder of syntax one cosine: that is both.
+    It is exp(score / (words of the translator's target + 1)), in (0, 1]: the geometric mean of the probabilities, or of
+    the relative densities, of the words and the end.  With one translator, both directions are equal, as they are for
+    the probability of a classifier and the cosine of an encoder of syntax.
 
     Args:
-        models: one, or a translator for each direction.
+        models: one model, or a translator for each direction.
     """
 
     models: tuple[WindowedScores, ...]
 
     @property
     def signature(self) -> str:
-        """Those of the translators."""
+        """The signatures of the models."""
         return "+".join(model.signature for model in self.models)
 
     @property
     def check(self) -> FitCheck | None:
-        """Of the first translator."""
+        """The check of the first model."""
         return self.models[0].check
 
     def reader(self, table: str) -> SimilarityReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return _BothReader(table, self.models)
 
 

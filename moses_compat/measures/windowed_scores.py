@@ -1,8 +1,8 @@
-"""Scores of entries by models that score pairs together: windows of the table, worked on ahead of its blocks.
+"""Scores of entries by models that score pairs in batches: windows of the table, scored ahead of its blocks.
 
-The last bits of a score depend on which pairs are scored together.  So the good entries of the table, however it is cut
-into blocks, are numbered, and each run of `WINDOW` of them is scored by itself.  Windows are worked on by several
-threads, ahead of the blocks that hold them; memory holds the windows in progress.
+The last bits of a score depend on which pairs are scored together.  So the valid entries of the table are numbered,
+independently of its blocks, and each run of `WINDOW` of them is one batch.  Several threads score windows, ahead of the
+blocks that contain them; memory holds the windows in progress.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TextModel = TypeVar("TextModel", bound="SavedModel")
 
 @dataclass(frozen=True)
 class ScoredEntries:
-    """What a translator says of N entries.
+    """Scores of N entries.
 
     Attributes:
-        logs: float32, shape (N,), its scores; NaN where it says nothing.
-        words: int64, shape (N,), what it predicted for each: the words of its target, and the end.
-        opinion: bool, shape (N,), False where a side has no known word, or too many words (or the entry is faulty).
+        logs: float32, shape (N,), logarithms; NaN for an entry without a score.
+        words: int64, shape (N,), number of predictions for each: the words of its target, and the end.
+        opinion: bool, shape (N,), False if a side has no known word, or too many words (or the entry is faulty).
     """
 
     logs: FloatArray
@@ -51,10 +51,10 @@ class ScoredEntries:
 
 
 class ScoringQueue:
-    """Opinions on their way from windows to blocks.
+    """Queue of scores from windows to blocks.
 
     Attributes:
-        size: entries in it.
+        size: number of entries in the queue.
     """
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class ScoringQueue:
         self._parts: deque[ScoredEntries] = deque()
 
     def put(self, part: ScoredEntries) -> None:
-        """Add entries behind the last."""
+        """Append entries."""
         self._parts.append(part)
         self.size += len(part.logs)
 
     def take(self, count: int) -> ScoredEntries:
-        """Take so many entries, which are there, from the front."""
+        """Remove `count` entries, which must be available, from the front."""
         self.size -= count
         taken = [ScoredEntries(np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.bool_))]
         while count:
@@ -83,7 +83,7 @@ class ScoringQueue:
         )
 
     def take_block(self, faulty: Mask) -> ScoredEntries:
-        """Take the good entries of a block from the front; what is said of all its N, where faulty is of shape (N,)."""
+        """Remove the valid entries of a block from the front, and return the scores of all its N lines."""
         part = self.take(len(faulty) - int(np.count_nonzero(faulty)))
         logs, words, opinion = (
             np.full(len(faulty), np.nan, np.float32),
@@ -99,13 +99,13 @@ def _slice(part: ScoredEntries, first: int, last: int) -> ScoredEntries:
 
 
 WINDOW = 1 << 14
-# Lines that are enough to know a column by, how far it may be from what is computed, and the share that must agree.
+# Number of lines that suffices to recognise a column, the largest difference, and the share that must agree.
 COLUMN_LINES = 400
 _NEAR, _AGREEING = 1e-3, 0.98
 
 
 class EntryPiece(Protocol):
-    """N entries without faults, as a network reads them.
+    """N valid entries in the form that a network reads.
 
     Attributes:
         hashes: uint32, shape (N,), fingerprints of the pairs.
@@ -113,26 +113,26 @@ class EntryPiece(Protocol):
 
     @property
     def hashes(self) -> npt.NDArray[np.uint32]:
-        """See the class."""
+        """Fingerprints of the pairs, uint32, shape (N,)."""
 
     def part(self, first: int, last: int) -> Self:
-        """The entries first..last - 1."""
+        """Return the entries first..last - 1."""
 
     @classmethod
     def joined(cls, pieces: list[Self]) -> Self:
-        """All entries, one piece after another; there is one at least."""
+        """Concatenate the entries of at least one piece."""
 
 
 class WindowedScores:
-    """A similarity source whose one column is a logarithm, scored window by window.
+    """A similarity source with one column, a logarithm, scored window by window.
 
     Args:
-        check: whether the model fits the table; not asked if None.
-        threads: windows that are worked on at a time.
-        folder: for what is finished, so that interrupted work can go on; none if None.
+        check: the check that the model matches the table; None for no check.
+        threads: number of windows that are processed in parallel.
+        folder: for finished scores, so that interrupted work can be resumed; None to store nothing.
 
     Attributes:
-        too_long: entries of the last table with more words than are taken.
+        too_long: entries of the last table with more words than the model reads.
     """
 
     def __init__(self, check: FitCheck | None, threads: int, folder: str | None) -> None:
@@ -147,53 +147,53 @@ class WindowedScores:
 
     @property
     def column(self) -> str:
-        """What its column holds."""
+        """Name of its column."""
         raise NotImplementedError
 
     @property
     def backward(self) -> bool:
-        """Whether it goes from the table's targets to its sources."""
+        """Whether it scores sources given targets."""
         return False
 
     @property
     def folder(self) -> str:
-        """Of the model, as messages call it."""
+        """Folder of the model, for messages."""
         return self.check.folder if self.check else self.signature
 
     def reader(self, table: str) -> WindowReader:
-        """See `SimilaritySource`."""
+        """Return a reader for one pass through a table."""
         return WindowReader(table, self)
 
     def one_thread(self) -> AbstractContextManager[object]:
-        """Entered where windows are worked on, in each thread: its products share no threads."""
+        """Return a context for each worker thread, which limits matrix products to this thread."""
         return one_torch_thread()
 
     def similarities(self, logs: FloatArray) -> FloatArray:
-        """What a rule for similarities is given for scores per predicted word, float32, shape (N,)."""
+        """Convert scores per predicted word to similarities, float32, shape (N,)."""
         return np.exp(np.minimum(logs, 0))
 
     def orient(self, table: str, sample: TableSample) -> None:
-        """Look at some entries before the work begins.
+        """Check the model on some entries before the work begins.
 
         Raises:
-            DataError: the model does not fit, or its column is there.
+            DataError: the model does not match, or its column already exists.
         """
         raise NotImplementedError
 
     def parse(self, raw: RawBlock) -> tuple[Mask, Any]:
-        """Which lines of a block are faulty, and its good entries as an `EntryPiece`."""
+        """Return the faulty lines of a block, and its valid entries as an `EntryPiece`."""
         raise NotImplementedError
 
     def score(self, window: Any) -> FloatArray:
-        """Of N entries, float32, shape (N,): logarithms, NaN where nothing is said."""
+        """Return the logarithms for N entries, float32, shape (N,); NaN for an entry without a score."""
         raise NotImplementedError
 
     def scored_entries(self, window: Any, scores: FloatArray) -> ScoredEntries:
-        """What is said of N entries."""
+        """Return the scores of N entries."""
         raise NotImplementedError
 
     def parts(self) -> ScoreParts | None:
-        """Where finished windows are kept."""
+        """Return the store of finished windows, if any."""
         if self._folder is None:
             return None
         from moses_compat.measures.saved_scores import ScoreParts
@@ -202,25 +202,25 @@ class WindowedScores:
 
 
 class WindowReader(SimilarityReader):
-    """A source at work on one table."""
+    """Computes the scores of one table, window by window."""
 
     def __init__(self, table: str, source: WindowedScores) -> None:
         self._table, self._source = table, source
         self._ready: deque[ScoredEntries] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Scores are there when a block goes to another process.
+        # Scores have been computed when a block is sent to another process.
         return {"_table": self._table}
 
     def look_at(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """See `SimilarityReader`."""
+        """Check the model on a sample, and yield the blocks when their entries are scored."""
         sample, taken = TableSample.take(raws)
         if sample:
             self._source.orient(self._table, sample)
         yield from self.scored(chain(drain(taken), raws))
 
     def scored(self, raws: Iterator[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks, each when its entries are scored."""
+        """Yield each block when its entries are scored."""
         source = self._source
         source.too_long = 0
         parts = source.parts()
@@ -243,10 +243,10 @@ class WindowReader(SimilarityReader):
                 logs = source.score(window)
             return number, window, logs, new
 
-        # Windows are what is done side by side.
+        # Windows are scored in parallel.
         with source.one_thread():
             for number, window, scores, new in run(enumerate(_windows(pieces())), score, source.threads):
-                # In order, so that nothing is added to the parts of another table or model before they are refused.
+                # Parts are written in order, so that parts of another table or model are refused before any is added.
                 if parts and new:
                     parts.write(number, window.hashes, scores)
                 queue.put(source.scored_entries(window, scores))
@@ -254,23 +254,23 @@ class WindowReader(SimilarityReader):
                     raw, faulty = held.popleft()
                     self._ready.append(queue.take_block(faulty))
                     yield raw
-        # Of faulty lines alone.
+        # The remaining blocks have only faulty lines.
         while held:
             raw, faulty = held.popleft()
             self._ready.append(queue.take_block(faulty))
             yield raw
 
     def take(self, lines: int) -> ScoredEntries:
-        """See `SimilarityReader`."""
+        """Return the scores of the next block."""
         return self._ready.popleft()
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: ScoredEntries) -> Scores:
-        """See `SimilarityReader`; one column, of logarithms."""
+        """Return the scores of a block; one column of logarithms."""
         return Scores(taken.logs[:, None], taken.opinion, logarithms=True)
 
 
 def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
-    """The same entries, `WINDOW` at a time."""
+    """Yield the entries, `WINDOW` at a time."""
     held: list[EntryPiece] = []
     size = 0
     for piece in pieces:
@@ -287,7 +287,7 @@ def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
 
 
 def column_that_holds(logs: FloatArray, there: DoubleArray) -> int | None:
-    """The score column, from 0, that holds what would be written of N entries; None if there is none.
+    """Return the score column, from 0, that already holds these scores of N entries; None if there is none.
 
     Args:
         logs: float32, shape (N,).
@@ -302,10 +302,10 @@ def column_that_holds(logs: FloatArray, there: DoubleArray) -> int | None:
 
 @dataclass(frozen=True)
 class TextPiece:
-    """N entries without faults.
+    """N valid entries as text.
 
     Attributes:
-        sources, targets: what N phrases each say.
+        sources, targets: texts of N phrases each.
         hashes: uint32, shape (N,), fingerprints of the pairs.
     """
 
@@ -315,7 +315,7 @@ class TextPiece:
 
     @classmethod
     def of(cls, block: EntryBlock) -> TextPiece:
-        """The good entries of a block with fingerprints."""
+        """Return the valid entries of a block with fingerprints."""
         good = np.flatnonzero(~block.faulty)
         data = block.text.tobytes()
         starts, middles, ends = (
@@ -324,7 +324,7 @@ class TextPiece:
         texts: dict[bytes, bytes] = {}
 
         def text(phrase: bytes) -> bytes:
-            # Entries of a source stand together.
+            # Entries of a source are adjacent.
             if phrase not in texts:
                 texts[phrase] = phrase_text(phrase).encode()
             return texts[phrase]
@@ -334,12 +334,12 @@ class TextPiece:
         return cls(sources, targets, block.fingerprints[good])
 
     def part(self, first: int, last: int) -> TextPiece:
-        """See `EntryPiece`."""
+        """Return the entries first..last - 1."""
         return TextPiece(self.sources[first:last], self.targets[first:last], self.hashes[first:last])
 
     @classmethod
     def joined(cls, pieces: list[TextPiece]) -> TextPiece:
-        """See `EntryPiece`."""
+        """Concatenate the entries of at least one piece."""
         sources = [text for piece in pieces for text in piece.sources]
         targets = [text for piece in pieces for text in piece.targets]
         return cls(sources, targets, np.concatenate([piece.hashes for piece in pieces]))
@@ -371,15 +371,15 @@ class TextScores(WindowedScores, Generic[TextModel]):
         return self.column
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """Check whether the model fits the entries.
+        """Check whether the model matches the entries.
 
         Raises:
-            DataError: it does not fit.
+            DataError: it does not match.
         """
         raise NotImplementedError
 
     def orient(self, table: str, sample: TableSample) -> None:
-        """See `WindowedScores`."""
+        """Check the model on some entries before the work begins."""
         if self._checked or self.check is None:
             return
         self._checked = True
@@ -393,30 +393,31 @@ class TextScores(WindowedScores, Generic[TextModel]):
             self.check.refuse_again(table, f"column {column + 1} already holds {self.held}")
 
     def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
-        """See `WindowedScores`."""
+        """Return the faulty lines of a block, and its valid entries as text."""
         parser = TableParser(None, None, raw.scores, fingerprints=True)
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
         return block.faulty, TextPiece.of(block)
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
-        """See `WindowedScores`; a pair has one score, whatever its words."""
+        """Return the scores of a window; a pair has one score, regardless of its words."""
         return ScoredEntries(scores, np.ones(len(scores), np.int64), ~np.isnan(scores))
 
 
 class PairScores(TextScores["SavedModel"]):
-    """Scores of a model of any family that scores phrase pairs, see `SavedModel.score_pairs`; a similarity source whose
-    one column is their logarithm.
+    """Scores of a model of any family that scores phrase pairs, see `SavedModel.score_pairs`.
+
+    A similarity source with one column, their logarithm.
     """
 
     @property
     def column(self) -> str:
-        """See `WindowedScores`."""
+        """Name of its column."""
         return self.model.column
 
     def judge(self, check: FitCheck, table: str, piece: TextPiece) -> None:
-        """See `TextScores`: such a model has no words to compare with those of the table."""
+        """Do nothing, because such a model has no vocabulary that could be compared with the table."""
 
     def score(self, window: TextPiece) -> FloatArray:
-        """See `WindowedScores`."""
+        """Return the logarithms of the scores of a window."""
         with self.one_thread(), np.errstate(divide="ignore"):
             return np.asarray(np.log(self.model.score_pairs(window.sources, window.targets)), np.float32)
