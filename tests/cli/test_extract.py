@@ -70,8 +70,8 @@ BAD = {
         b"a\n",
         b"b\n",
         b"0-32768\n",
-        "a:1: the point 0-32768 has a position beyond 32,767, the largest that is "
-        "read: sentences have at most 32,768 words",
+        "a:1: the point 0-32768 has a position beyond 32,767, the largest supported: "
+        "sentences have at most 32,768 words",
     ),
     "token": (b"a\nb\n", b"a\nb\n", b"0-0\n0\n", "a:2: expected alignment points like 0-0 1-2, found '0'"),
     "lines": (b"a\nb\n", b"a\nb\n", b"0-0\n", "a: 1 lines for a bitext of 2 sentence pairs"),
