@@ -428,7 +428,7 @@ def filter_bitext(
         for path in (request.source, request.target):
             if path == STANDARD or is_pipe(path):
                 raise PhraseToolError(
-                    f"{display_name(path)}: keeping a share of the pairs needs to read it twice; name a file"
+                    f"{display_name(path)}: cannot be read twice, which keeping a share of the pairs needs; name a file"
                 )
     if same_file(request.source, request.target):
         raise PhraseToolError(f"{request.target}: is the file of the source, too; expected its translation")
