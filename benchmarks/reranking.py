@@ -1,14 +1,16 @@
-"""What a neural model adds to n-best lists: BLEU of reranked lists on all test sets.
+"""What a neural model, or a larger language model, adds to n-best lists: BLEU of reranked lists on all test sets.
 
 For each language pair: a phrase-based model (the reference run's, or one built and tuned here), 100-best lists of the
 development set and the test sets, neural models of both directions after some numbers of epochs, and what
-`phrasetool rerank` makes of them.  What is in the work folder already is not made again; figures of other pairs and
-numbers of epochs stay in benchmarks/results/reranking.json.
+`phrasetool rerank` makes of them.  With --language-model, in place of neural models, a model of order 5 of the
+monolingual English captions of Multi30k: five for each training image, of which the bitext has one.  What is in the
+work folder already is not made again; other figures stay in benchmarks/results/reranking.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import time
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from engines import CORPORA, SEARCH, Corpus, command, decoder
-from measuring import ROOT, WORK, bleu, report
+from measuring import DATA, ROOT, WORK, bleu, report
 
 from moses_compat.corpora.texts import read_texts
 from moses_compat.engine.n_best import read_n_best
@@ -109,6 +111,31 @@ def rescored(corpus: Corpus, work: Path, lists: dict[str, Path], folders: list[P
     return found
 
 
+def language_model(work: Path) -> tuple[Path, int]:
+    """A model of all monolingual English captions but those of the development and test sets; how many they are."""
+    arpa, text = work / "captions.arpa", work / "captions.en"
+    if not arpa.exists():
+        folder = DATA / "multi30k-de-en"
+        held_out = {line for path in folder.glob("*.en") for line in path.read_bytes().splitlines()}
+        captions = gzip.decompress((folder / "mono" / "mono.en.gz").read_bytes()).splitlines()
+        text.write_bytes(b"".join(line + b"\n" for line in captions if line not in held_out))
+        command("lm", text, "-o", arpa, "--order", 5)
+    return arpa, text.read_bytes().count(b"\n")
+
+
+def with_language_model(corpus: Corpus, work: Path, lists: dict[str, Path]) -> dict[str, Any]:
+    """What the language model adds to the lists."""
+    model, sentences = language_model(work.parent)
+    scored = {}
+    for part, path in lists.items():
+        scored[part] = work / f"{part}.lm.nbest.gz"
+        command("rescore", path, "--source", corpus.text(part, corpus.source), "--lm", model, "-o", scored[part])
+    return {
+        "sentences": sentences,
+        "language model": {"new": gain(corpus, scored, False), "all": gain(corpus, scored, True)},
+    }
+
+
 def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, Any]:
     """BLEU before and after, and of the oracle, of each test set and of all together."""
     featured = {}
@@ -137,6 +164,7 @@ def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, An
     figures["ALL"] = {
         **{kind: round(sample.bleu, 2) for kind, sample in samples.items()},
         "difference": round(samples["after"].bleu - samples["before"].bleu, 2),
+        "interval": [round(end, 2) for end in samples["after"].difference_interval(samples["before"])],
         "p": round(samples["after"].p_value(samples["before"]), 4),
     }
     figures["weights"] = weights.named()
@@ -151,6 +179,7 @@ def main() -> None:
     parser.add_argument("--epochs", nargs="+", type=int, default=[1, 2, 4, 8])
     parser.add_argument("--directions", nargs="+", choices=DIRECTIONS, default=list(DIRECTIONS))
     parser.add_argument("--loss", default="cross-entropy")
+    parser.add_argument("--language-model", action="store_true", help="in place of neural models")
     parser.add_argument("--threads", default="1")
     options = parser.parse_args()
     import torch
@@ -162,6 +191,10 @@ def main() -> None:
         corpus, work = CORPORA[name], options.work / name
         work.mkdir(parents=True, exist_ok=True)
         lists = n_best(corpus, work, options.threads)
+        if options.language_model:
+            figures.setdefault(name, {})["language model, five captions"] = with_language_model(corpus, work, lists)
+            report("reranking", {"n_best": N_BEST, "settings": SETTINGS, "pairs": figures})
+            continue
         for epochs in options.epochs:
             folders = []
             row: dict[str, Any] = {}

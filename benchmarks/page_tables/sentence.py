@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from stored import StoredStudy
 
-from page_tables.kept_results import find, markdown
+from page_tables.kept_results import difference, find, markdown
 
 RUNS = StoredStudy("parallel_tables")
 
@@ -113,11 +113,25 @@ def reranking() -> str:
     return markdown("pair and models | tuned | before | after | difference | p", rows)
 
 
+_LANGUAGE_MODEL = "language model, five captions"
+
+
+def reranking_by_language_model() -> str:
+    """BLEU of n-best lists before and after reranking with a further language model."""
+    rows = []
+    for pair, systems in find("reranking/pairs").items():
+        for what, name in (("new", "the new feature"), ("all", "all features")):
+            if _LANGUAGE_MODEL in systems:
+                found = systems[_LANGUAGE_MODEL]["language model"][what]["ALL"]
+                rows.append([pair, name, *(f"{found[key]:.2f}" for key in ("before", "after")), difference(found)])
+    return markdown("pair | tuned | before | after | difference (95 % interval)", rows, 2)
+
+
 def rerank_curve() -> str:
     """What translators of more and more passes add, by their own BLEU on the first test set."""
     rows = []
     systems = find("reranking/pairs/multi30k-de-en")
-    for system in sorted(systems, key=lambda name: int(name.split()[1])):
+    for system in sorted(set(systems) - {_LANGUAGE_MODEL}, key=lambda name: int(name.split()[1])):
         found = systems[system]
         (own,) = found["BLEU of the model"].values()
         gains = [
@@ -147,6 +161,7 @@ TABLES = {
     "classifiers of Japanese sentence pairs": partial(classifiers, "enja-small"),
     "length of Japanese sentences": partial(length, "enja-small"),
     "reranking": reranking,
+    "reranking by a language model": reranking_by_language_model,
     "rerank curve": rerank_curve,
     "mining": mining,
 }
