@@ -86,7 +86,7 @@ def test_language_models_give_kenlms_log_probability(lists):
         _, words, features, *_ = line.split(" ||| ")
         assert features.split()[-4::2] == ["NeuralForward0=", "ExtraLM0="]
         expected = reference.score(words) * math.log(10)
-        assert float(features.split()[-1]) == pytest.approx(expected, rel=1e-6, abs=1e-5)
+        assert float(features.split()[-1]) == pytest.approx(expected, rel=1e-8)
     done = run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", code=1)
     assert "source.arpa: knows 0% of the tokens of test.nbest, expected 60% at least" in done.err
     run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", "--force")

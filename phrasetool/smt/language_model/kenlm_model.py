@@ -99,13 +99,15 @@ class KenlmModel:
         totals, unknown = np.empty(len(sentences)), np.empty(len(sentences), np.int64)
         offsets = sentences.offsets.tolist()
         for row in range(len(sentences)):
-            state, total = begin, 0.0
+            state, scores = begin, []
             sentence = ids[offsets[row] : offsets[row + 1]]
             for place, word in enumerate(sentence):
                 following = spare[place & 1]
-                total += model.BaseScore(state, texts[word], following)
+                scores.append(model.BaseScore(state, texts[word], following))
                 state = following
-            totals[row] = total + model.BaseScore(state, "</s>", spare[len(sentence) & 1])
+            scores.append(model.BaseScore(state, "</s>", spare[len(sentence) & 1]))
+            # One after the other in single precision, as kenlm and Moses add them up.
+            totals[row] = np.cumsum(scores, dtype=np.float32)[-1]
             unknown[row] = sum(lacks[word] for word in sentence)
             tick(1)
         return SentenceScores(totals * _LN_10, unknown)
