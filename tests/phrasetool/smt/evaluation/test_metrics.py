@@ -47,19 +47,29 @@ def corpus(seed, size=60):
     return [" ".join(line) for line in truth], worse(0.15), worse(0.4)
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
-def test_the_interval_of_a_difference_is_that_of_sentences_drawn_together(test):
-    """Drawn again, one sample after another, and scored by sacrebleu as texts."""
-    truth, good, bad = corpus(4, 30)
-    rows = np.random.default_rng(5).choice(30, size=(1000, 30), replace=True)
-    reports = evaluate([good, bad, good], [truth], test=test, samples=50, seed=5)
-    for report, metric in zip(reports, [BLEU(tokenize="none"), CHRF(), TER()], strict=True):
+SENTENCES = 10
+
+
+@pytest.fixture(scope="module")
+def redrawn():
+    """Differences of texts that are drawn again, one sample after another, and scored by sacrebleu; by metric."""
+    truth, good, bad = corpus(4, SENTENCES)
+    found = []
+    for metric in BLEU(tokenize="none"), CHRF(), TER():
         differences = []
-        for drawn in rows:
+        for drawn in np.random.default_rng(5).choice(SENTENCES, size=(1000, SENTENCES), replace=True):
             better, worse, reference = ([lines[i] for i in drawn] for lines in (good, bad, truth))
             scores = [metric.corpus_score(lines, [reference]).score for lines in (better, worse)]
             differences.append(scores[1] - scores[0])
-        differences.sort()
+        found.append(sorted(differences))
+    return found
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
+def test_the_interval_of_a_difference_is_that_of_sentences_drawn_together(test, redrawn):
+    truth, good, bad = corpus(4, SENTENCES)
+    reports = evaluate([good, bad, good], [truth], test=test, samples=50, seed=5)
+    for report, differences in zip(reports, redrawn, strict=True):
         _, system, same = report.systems
         assert [system.difference_low, system.difference_high] == pytest.approx(
             [differences[25], differences[974]], abs=2e-3
