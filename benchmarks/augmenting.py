@@ -1,4 +1,4 @@
-"""What new entries for unknown words are worth: tables with them tuned again, and how right the entries are.
+"""Value of new entries for unknown words: BLEU of tables tuned with them, and precision of the entries.
 
 For each language pair a phrase-based model (the reference run's, or one built and tuned here), and
 
@@ -58,7 +58,7 @@ _SHORTEST = 3
 
 
 def augmented(corpus: Corpus, work: Path, system: str, threads: str) -> Path:
-    """The ini of a system; beside its table, what `augment` says of it."""
+    """Return the ini of a system; the report of `augment` is next to its table."""
     ini, table = decoder(corpus, work, threads)
     if system == "plain":
         return ini
@@ -99,12 +99,16 @@ def alike(entries: Sequence[tuple[str, Entry]], work: Path, threads: str) -> lis
     table.write_bytes(gzip.compress("".join(line_of(*entry) for entry in entries).encode("utf-8", "surrogateescape")))
     command("annotate", table, "-m", folder, "--scale", "raw", "-o", annotated, "--threads", threads)
     lines = read_text_lines(str(annotated))
-    found = np.array([list(map(float, line.split(" ||| ")[2].split()[-2:])) for line in lines]).mean(1)
-    return [entry for entry, similarity in zip(entries, found, strict=True) if similarity >= np.median(found)]
+    mean_similarities = np.array([list(map(float, line.split(" ||| ")[2].split()[-2:])) for line in lines]).mean(1)
+    return [
+        entry
+        for entry, similarity in zip(entries, mean_similarities, strict=True)
+        if similarity >= np.median(mean_similarities)
+    ]
 
 
 def two_rules(word: str, entries: WordEntries) -> list[str]:
-    """What the parts of a compound translate to, or else the word with the longest shared beginning."""
+    """Return the translations of the parts of a compound, or else the word with the longest common prefix."""
     best = {
         known: entries[known][0].target for known in (word[:place] for place in range(len(word))) if known in entries
     }
@@ -118,11 +122,11 @@ def two_rules(word: str, entries: WordEntries) -> list[str]:
 def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
     """Of the unknown tokens of the test sets, how many have entries that stand in the reference."""
     _, table = decoder(corpus, work, threads)
-    found, texts = work / "rightness.json", []
+    rightness_file, texts = work / "rightness.json", []
     for part in corpus.tests:
         texts += ["--text", corpus.text(part, corpus.source), "--reference", corpus.text(part, corpus.target)]
-    command("augment", table, *texts, "-o", work / "tests.gz", "--json", found, "--threads", threads)
-    told = json.loads(found.read_text())
+    command("augment", table, *texts, "-o", work / "tests.gz", "--json", rightness_file, "--threads", threads)
+    rightness = json.loads(rightness_file.read_text())
     with Input(str(table)) as source:
         known = read_words(source, len(EVIDENCE), TableScan())
     tokens: dict[str, list[set[str]]] = {}
@@ -144,8 +148,8 @@ def rightness(corpus: Corpus, work: Path, threads: str) -> dict[str, Any]:
 
     rules = {"copying": right((word, [word]) for word in tokens)}
     rules["two rules"] = right((word, two_rules(word, known.entries)) for word in tokens)
-    assert sum(map(len, tokens.values())) == told["tokens"]
-    return {"running tokens": running, "rules": rules, **told}
+    assert sum(map(len, tokens.values())) == rightness["tokens"]
+    return {"running tokens": running, "rules": rules, **rightness}
 
 
 def stored_run(pair: str, system: str, seed: int) -> StoredRun:
@@ -197,13 +201,13 @@ def main() -> None:
     options = parser.parse_args()
     for pair in options.pairs:
         measure(pair, options.work / pair, options.systems, options.seeds, options.threads)
-        found = {
+        results = {
             name: {
                 "entries": RUNS.record(name),
                 "as it was": figures_of(name, (AS_IT_WAS,)), "BLEU": figures_of(name),
             } for name in PAIRS if RUNS.record(name) is not None
         }  # fmt: skip
-        report("augmenting", {"search": SEARCH, "pairs": found})
+        report("augmenting", {"search": SEARCH, "pairs": results})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a cluster costs: `annotate --engine ray` on a cluster of this machine, against threads of one process.
+"""Overhead of a cluster: `annotate --engine ray` on a cluster of this machine, compared with threads of one process.
 
 The reference table, and several of it behind each other, so that what begins once can be told from what each entry
-costs; and the same in part files, which each process reads and writes by itself.  The cluster runs before; a command
+costs; and the same in part files, which each process reads and writes directly.  The cluster runs before; a command
 finds it by its address.  All outputs are compared, byte for byte.
 """
 
@@ -33,10 +33,10 @@ def main() -> None:
     import ray
 
     compile_kernels()
-    found = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
-    # Processes beside as many threads; more of them than the machine has cores cannot be faster than that.
+    context = ray.init(num_cpus=max(options.workers), include_dashboard=False, log_to_driver=False)
+    # Processes compared with as many threads; more of them than cores cannot be faster.
     own = {count: f"{min(count, os.cpu_count() or 1)} threads" for count in options.workers}
-    cluster = ["--engine", "ray", "--address", found.address_info["gcs_address"]]
+    cluster = ["--engine", "ray", "--address", context.address_info["gcs_address"]]
     engines = {name: ["--threads", name.split()[0]] for name in own.values()} | {
         f"{count} processes": ["--threads", str(count), *cluster] for count in options.workers
     }
@@ -83,7 +83,7 @@ def _inputs() -> tuple[dict[str, Path], int]:
 
 
 def _commands(engines: dict[str, list[str]], tables: dict[str, Path]) -> dict[str, list[str] | str]:
-    """To annotate each table by each engine; a folder that is there is removed before."""
+    """Return the commands that annotate each table with each engine; an existing folder is removed first."""
     commands: dict[str, list[str] | str] = {}
     for kind, table in tables.items():
         for name, arguments in engines.items():

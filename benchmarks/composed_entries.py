@@ -1,6 +1,6 @@
 """Entries for n-grams that a table has none for, made of the entries of their parts: a trial, see augmenting.py.
 
-The decoder can put the parts together by itself; what an entry of the whole adds is one phrase in the place of two, and
+The decoder can compose the parts without help; an entry of the whole adds one phrase in the place of two, and
 a flag by which tuning weighs it.
 """
 
@@ -60,14 +60,14 @@ def splits(gram: str) -> list[tuple[str, str]]:
 
 def parts_of(table: Path, grams: Iterable[str]) -> dict[str, list[Entry]]:
     """The best entries, by p(e|f), of all that n-grams can be made of."""
-    wanted = {part for gram in grams for split in splits(gram) for part in split}
-    found: dict[str, list[Entry]] = {}
+    needed_parts = {part for gram in grams for split in splits(gram) for part in split}
+    entries_by_source: dict[str, list[Entry]] = {}
     for line in read_lines(table):
         source, target, scores, points = line.rstrip("\n").split(" ||| ")[:4]
-        if source in wanted:
+        if source in needed_parts:
             pairs = tuple((int(s), int(t)) for s, t in (point.split("-") for point in points.split()))
-            found.setdefault(source, []).append(Entry(target, tuple(map(float, scores.split())), pairs))
-    return {source: sorted(some, key=lambda e: -e.scores[2])[:BEST] for source, some in found.items()}
+            entries_by_source.setdefault(source, []).append(Entry(target, tuple(map(float, scores.split())), pairs))
+    return {source: sorted(some, key=lambda e: -e.scores[2])[:BEST] for source, some in entries_by_source.items()}
 
 
 def composed(gram: str, parts: dict[str, list[Entry]]) -> list[tuple[str, Entry]]:

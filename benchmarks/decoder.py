@@ -6,7 +6,7 @@
   have;
 * BLEU of the four test sets, plain stacks and cube pruning;
 * forced decoding of the training set;
-* with `moses` and `moses2` on the PATH, their CPU time, start and model scores beside ours, in the same run.
+* with `moses` and `moses2` on the PATH, their CPU time, start and model scores next to ours, in the same run.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def rescored(translator: Translator, sentences: Phrases, path: Path) -> dict[str
         sentence = sentences[candidate.sentence]
         steps = []
         for first, last, target_first, target_last in candidate.spans:
-            wanted = [table.target_symbols.id(w) for w in candidate.words[target_first : target_last + 1]]
+            target_ids = [table.target_symbols.id(w) for w in candidate.words[target_first : target_last + 1]]
             span = table.source_symbols.join(sentence[first : last + 1])
-            entry = find_entry(table, span, wanted)
+            entry = find_entry(table, span, target_ids)
             steps.append((entry, first, last))
         count += 1
         if any(entry < 0 for entry, _, _ in steps):
@@ -81,7 +81,7 @@ def find_entry(table, span: bytes, target: list[int]) -> int:
 
 def search(data: Path, folder: Path, model: MosesModel) -> dict:
     """All four test sets in both ways."""
-    found: dict = {}
+    results_by_test: dict = {}
     cpu = {"stack": [0.0, 0], "cube": [0.0, 0]}
     at_least = sentences = same = 0
     for test in TESTS:
@@ -91,7 +91,7 @@ def search(data: Path, folder: Path, model: MosesModel) -> dict:
         moses = [line.strip() for line in moses]
         if test == "test_2016_flickr":
             _SOURCES.clear()
-            found["model"] = rescored(translator, text.sentences, folder / f"{test}.first300.nbest50.gz")
+            results_by_test["model"] = rescored(translator, text.sentences, folder / f"{test}.first300.nbest50.gz")
         figures = {"moses": bleu(moses, references)}
         for algorithm, options in (
             ("stack", model.search),
@@ -113,16 +113,16 @@ def search(data: Path, folder: Path, model: MosesModel) -> dict:
                     float(results[i].steps.scores[0]) >= best_score(translator, text.sentences[i], moses[i]) - TOLERANCE
                     for i in forced
                 )
-        found[test] = figures
-    found["search"] = {
+        results_by_test[test] = figures
+    results_by_test["search"] = {
         "sentences": sentences,
         "same words as Moses": same,
         "model score at least that of Moses' words": at_least,
         "share": round(at_least / sentences, 5),
     }
     for algorithm, (total, count) in cpu.items():
-        found[f"{algorithm}: CPU ms a sentence"] = round(1000 * total / count, 2)
-    return found
+        results_by_test[f"{algorithm}: CPU ms a sentence"] = round(1000 * total / count, 2)
+    return results_by_test
 
 
 def best_score(translator: Translator, sentence: np.ndarray, words: str) -> float:
@@ -174,14 +174,16 @@ def forced(data: Path, model: MosesModel) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=["search", "forced", "moses"])
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="beside moses: each Nth sentence")
-    parser.add_argument("--rounds", type=int, default=3, help="beside moses: rounds")
-    parser.add_argument("--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="beside moses")
-    parser.add_argument("--no-scores", action="store_true", help="beside moses: keep the model scores found before")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="comparison with moses: each Nth sentence")
+    parser.add_argument("--rounds", type=int, default=3, help="comparison with moses: rounds")
+    parser.add_argument(
+        "--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="comparison with moses"
+    )
+    parser.add_argument("--no-scores", action="store_true", help="comparison with moses: keep earlier model scores")
     options = parser.parse_args()
     folder = reference()
     model = MosesModel.read(str(folder / "moses.ini"))
-    # What is measured alone takes the place of what was found before.
+    # New measurements replace earlier ones.
     kept = ROOT / "benchmarks" / "results" / "decoder.json"
     figures: dict = json.loads(kept.read_text()) if options.only and kept.exists() else {}
     if options.only in (None, "search"):
@@ -190,13 +192,13 @@ def main() -> None:
         figures["forced decoding"] = forced(folder.parent, model)
     if options.only in (None, "moses"):
         sentences = [line for test in TESTS for line in (folder.parent / f"{test}.de").read_text().splitlines()]
-        found = beside_moses(
+        comparison = beside_moses(
             folder, sentences[:: options.every], options.rounds, options.searches, not options.no_scores
         )
         kept_figures = figures.get("beside Moses", {})
         for name in options.searches:
-            found[name] = kept_figures.get(name, {}) | found[name]
-        figures["beside Moses"] = kept_figures | {"machine": machine()} | found
+            comparison[name] = kept_figures.get(name, {}) | comparison[name]
+        figures["beside Moses"] = kept_figures | {"machine": machine()} | comparison
     report("decoder", {name: value for name, value in figures.items() if name not in ("benchmark", "machine")})
 
 

@@ -1,10 +1,10 @@
-"""What dirt in a bitext costs, and what brings it back: filtering the bitext, pruning the table, or both.
+"""Cost of noise in a bitext, and recovery by filtering the bitext, pruning the table, or both.
 
     tatoeba-zh-en     all pairs, as many with the target of another, as many wrong by containment
     multi30k-de-en    half of the pairs with the target of another
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
-trained on each half of the dirty bitext, and judges the other half; neither is told which pairs are wrong.  `filtered
+trained on each half of the dirty bitext, and judges the other half; neither knows which pairs are wrong.  `filtered
 loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext makes a
 phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets.
 
@@ -48,7 +48,7 @@ WITH = (
 PRUNED = ("dirty", "filtered")
 SEED = 1
 LOOSE = 0.1
-# What a pair of the dirty bitext is.
+# Kinds of pairs of the noisy bitext.
 CLEAN, MISALIGNED, CONTAINED = 0, 1, 2
 
 
@@ -59,9 +59,9 @@ def _write(path: Path, lines: list[str]) -> None:
 def shifted(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The same rows, none where it was."""
     order = rng.permutation(len(rows))
-    found = rows.copy()
-    found[order] = rows[np.roll(order, 1)]
-    return found
+    dirty_rows = rows.copy()
+    dirty_rows[order] = rows[np.roll(order, 1)]
+    return dirty_rows
 
 
 def contained(sides: list[list[str]], rng: np.random.Generator) -> tuple[list[str], np.ndarray]:

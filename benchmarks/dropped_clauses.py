@@ -53,11 +53,11 @@ def main():
     parser.add_argument("--source", required=True, help="held-out sentences")
     parser.add_argument("--target", required=True, help="their translations")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    model = PairClassifierModel.load(given.model)
-    texts = read_parallel_texts(given.source, given.target)
-    found = measure_pair_classifier(model, texts, given.seed, dropped_clauses)
-    print(json.dumps({"signature": model.signature, **asdict(found)}, indent=1))
+    options = parser.parse_args()
+    model = PairClassifierModel.load(options.model)
+    texts = read_parallel_texts(options.source, options.target)
+    quality = measure_pair_classifier(model, texts, options.seed, dropped_clauses)
+    print(json.dumps({"signature": model.signature, **asdict(quality)}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The two encoders beside each other: accuracy on held-out pairs at equal dimensions, speed of training, of annotating.
+"""Comparison of the two encoders: accuracy on held-out pairs at equal dimensions, speed of training, of annotating.
 
 Accuracy and training as in objectives.py, on Multi30k German-English, with the loss in-batch and the defaults of
 `phrasetool train` but for what is said here; mean-max besides with layers that learn.  Annotating: the reference table
@@ -31,13 +31,13 @@ YARDSTICK, BAR = "rae, n = 50", 10.0
 
 def ways(dimensions: list[int]) -> dict[str, dict[str, Any]]:
     """Name -> settings that are not the defaults."""
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for n in dimensions:
         heads = {"heads": HEADS[n]} if n in HEADS else {}
-        found[f"rae, n = {n}"] = {"encoder": "rae", "dimension": n}
-        found[f"mean-max, n = {n}"] = {"encoder": "mean-max", "dimension": n, **heads}
-        found[f"mean-max, layers trained, n = {n}"] = {"encoder": "mean-max", "dimension": n, **heads, **TRAINED}
-    return found
+        results[f"rae, n = {n}"] = {"encoder": "rae", "dimension": n}
+        results[f"mean-max, n = {n}"] = {"encoder": "mean-max", "dimension": n, **heads}
+        results[f"mean-max, layers trained, n = {n}"] = {"encoder": "mean-max", "dimension": n, **heads, **TRAINED}
+    return results
 
 
 def flags(changes: dict[str, Any]) -> list[str]:
@@ -73,33 +73,33 @@ def main() -> None:
     train, held_out = split(PAIRS)
     chosen = {way: how for way, how in ways(options.dimensions).items() if way.startswith(options.only)}
     if options.rounds and YARDSTICK not in chosen:
-        parser.error(f"annotate is timed beside {YARDSTICK}, which is not among the rows; give --rounds 0")
-    found: dict[str, dict[str, Any]] = {way: {} for way in chosen}
+        parser.error(f"annotate is compared with {YARDSTICK}, which is not among the rows; give --rounds 0")
+    results: dict[str, dict[str, Any]] = {way: {} for way in chosen}
     trial = ["--epochs", str(options.epochs)] if options.epochs else []
     models = {}
     for way, changes in chosen.items():
         models[way] = str(WORK / f"encoders-{way.replace(', ', '-').replace(' ', '')}")
         if not options.seeds:
-            # A model is wanted for its speed alone, which does not depend on how long it was trained.
+            # Only the speed of the model matters here, which does not depend on the length of training.
             accuracy(train, held_out, models[way], [*flags(changes), "--epochs", "1"])
             continue
-        found[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
-        print(way, found[way], flush=True)
+        results[way] = accuracies(train, held_out, models[way], [*flags(changes), *trial], options.seeds)
+        print(way, results[way], flush=True)
     with Input(train) as source:
         pairs = read_training_pairs(source)
     if options.rounds:
         for way, seconds in training_seconds(pairs, chosen, options.rounds).items():
-            found[way]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
+            results[way]["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
         # To annotate, layers are layers.
         alike = {way: model for way, model in models.items() if "layers" not in chosen[way]}
         for way, row in annotating(alike, options.rounds).items():
-            found[way]["annotate"] = row
+            results[way]["annotate"] = row
     if options.epochs:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(results, indent=2))
         return
-    # What was not measured now stays as it was measured before.
+    # Earlier measurements are kept unless they were repeated.
     kept = json.loads(RESULTS.read_text())["encoders"] if RESULTS.is_file() else {}
-    for way, row in found.items():
+    for way, row in results.items():
         kept.setdefault(way, {}).update(row)
     report("encoders", {"pairs": len(pairs), "encoders": kept, "bars": {"ratio of mean-max, n = 512": BAR}})
 

@@ -1,8 +1,8 @@
 """Alignment, symmetrisation, extraction and scoring against a real Moses run on Multi30k German-English.
 
 Every line of both tables is compared, and every sentence of the alignment.  CPU seconds are those of whole processes;
-`zcat T | gzip -6` is measured beside them because the reference gives it too: its steps 4-6 took 34 s where that took
-4.5 s.
+`zcat T | gzip -6` is measured in the same run because the reference has it, too: its steps 4-6 took 34 s where that
+took 4.5 s.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 * kill: every command that writes is killed (SIGKILL) at random moments of its run, on one and two threads, with plain
   and compressed outputs, with and without --resume: what it writes is then as before or whole, and a rerun makes the
-  bytes of a run that nobody killed and leaves nothing else.
+  bytes of an uninterrupted run and leaves no other file.
 * limits: room on the disk, memory, descriptors, readers or standard streams are lacking: right bytes, or one line.
 * hostile: bombs, groups of ten million entries, endless lines, links and odd names: right bytes, or one line, in
   bounded memory.
@@ -59,9 +59,11 @@ def wanted_targets(only: str | None) -> list[str]:
 
 def killed(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     """Figures of kills: of all, and of each command."""
-    found = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
-    commands = {name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in found.items()}
-    return of_commands(commands, [fault for kills in found.values() for fault in kills.faults])
+    results = kill_all(place, wanted_writers(options.only), options.kills, options.slow_kills, options.seed)
+    commands = {
+        name: {**dict(sorted(kills.counts.items())), "seeds": [options.seed]} for name, kills in results.items()
+    }
+    return of_commands(commands, [fault for kills in results.values() for fault in kills.faults])
 
 
 def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
@@ -71,11 +73,13 @@ def lacking(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     total = Lacked()
     commands: dict[str, int] = {}
     for writer in wanted_writers(options.only):
-        done = starve(place, writer, lacks, options.amounts, options.seed)
-        commands[writer.command] = commands.get(writer.command, 0) + sum(done.counts[lack.name] for lack in lacks)
-        total.counts.update(done.counts)
-        total.faults += done.faults
-        print(f"{writer.command}: {dict(done.counts)}", *done.faults, sep="\n  FAULT ", file=sys.stderr, flush=True)
+        outcome = starve(place, writer, lacks, options.amounts, options.seed)
+        commands[writer.command] = commands.get(writer.command, 0) + sum(outcome.counts[lack.name] for lack in lacks)
+        total.counts.update(outcome.counts)
+        total.faults += outcome.faults
+        print(
+            f"{writer.command}: {dict(outcome.counts)}", *outcome.faults, sep="\n  FAULT ", file=sys.stderr, flush=True
+        )
     return {"commands": commands, "all": dict(sorted(total.counts.items())), "faults": total.faults}
 
 
@@ -91,17 +95,17 @@ _ADDED = {"kill": added_kills, "fuzz": added_inputs}
 def fuzzed(options: argparse.Namespace) -> dict[str, Any]:
     """Figures of fuzzing, with numba's checks of bounds and without."""
     names = wanted_targets(options.only)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for title, seconds, bounds in (("plain", options.seconds, False), ("bounds checked", options.bounds_seconds, True)):
         if not seconds:
             continue
-        done = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
-        found[title] = of_targets({name: {**one.as_dict(), "seeds": [options.seed]} for name, one in done.items()})
-    return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
+        outcome = fuzz_all(names, seconds, options.seed, bounds, WORK / "fuzz")
+        results[title] = of_targets({name: {**one.as_dict(), "seeds": [options.seed]} for name, one in outcome.items()})
+    return {**results, "faults": [fault for part in results.values() for fault in part["faults"]]}
 
 
 def results() -> dict[str, Any]:
-    """What is kept."""
+    """Return the stored figures."""
     there: dict[str, Any] = json.loads(_RESULT.read_text()) if _RESULT.exists() else {"benchmark": "faults"}
     return there
 

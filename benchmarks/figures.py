@@ -98,10 +98,10 @@ def sweep(protect: str) -> tuple[list[float], list[float]]:
         str(scores),
         "-q",
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--sweep", "-0.5:1:0.05", "--protect", protect], check=True, capture_output=True, text=True
     )
-    rows = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    rows = [line.split("\t") for line in process.stdout.splitlines()[1:]]
     return [float(row[0]) for row in rows], [float(row[2]) for row in rows]
 
 

@@ -4,7 +4,7 @@
 
 MODEL is a classifier of the languages of the bitext SOURCE and TARGET; half of its pairs are made wrong, and it is
 repeated until there are --pairs of them.  What a command takes to start is measured on a bitext of one pair, and not
-counted.  CPU seconds are told beside, for machines that do other work, too.  Memory is flat if twice the pairs take
+counted.  CPU seconds are reported in addition, for machines with other work.  Memory is flat if twice the pairs take
 hardly more of it.
 """
 
@@ -42,29 +42,29 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--pairs", type=int, default=60_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
-    sources, targets = (lines_of(path) for path in (given.source, given.target))
+    sources, targets = (lines_of(path) for path in (options.source, options.target))
     wrong = sorted(random.Random(1).sample(range(len(targets)), len(targets) // 2))
     moved = [targets[row] for row in wrong[1:] + wrong[:1]]
     for row, target in zip(wrong, moved, strict=True):
         targets[row] = target
-    outputs = ["-o", WORK / "kept.source", WORK / "kept.target", "-q", "-m", given.model]
-    figures: dict[str, object] = {"pairs": given.pairs, "bar": BAR}
+    outputs = ["-o", WORK / "kept.source", WORK / "kept.target", "-q", "-m", options.model]
+    figures: dict[str, object] = {"pairs": options.pairs, "bar": BAR}
 
     def measured(count: int, threads: int):
         files = write_pairs([sources, targets], count, "dirty")
         return usage([COMMAND, "filter-bitext", *files, *outputs, "--threads", str(threads)])
 
     for threads in (2, 1):
-        start, whole = measured(1, threads), measured(given.pairs, threads)
+        start, whole = measured(1, threads), measured(options.pairs, threads)
         figures[f"threads_{threads}"] = {
-            "pairs_a_second": round(given.pairs / (whole.wall - start.wall)),
-            "pairs_a_cpu_second": round(given.pairs / (whole.cpu - start.cpu)),
+            "pairs_a_second": round(options.pairs / (whole.wall - start.wall)),
+            "pairs_a_cpu_second": round(options.pairs / (whole.cpu - start.cpu)),
             "start_seconds": round(start.wall, 1),
             "peak_mb": round(whole.peak / 1e6),
         }
-    figures["peak_mb_of_twice_the_pairs"] = round(measured(2 * given.pairs, 2).peak / 1e6)
+    figures["peak_mb_of_twice_the_pairs"] = round(measured(2 * options.pairs, 2).peak / 1e6)
     report("filter_bitext_speed", figures)
 
 

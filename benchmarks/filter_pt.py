@@ -1,7 +1,7 @@
 """filter-pt on a real Moses run on Multi30k German-English: decisions, values, time.
 
 For a sample of entries, the sentences that hold each side are found with a plain dictionary of n-grams and the test is
-done by SciPy; decisions must be the same and -ln p within 1e-6.  `zcat T | gzip -6` is measured beside the whole
+done by SciPy; decisions must be the same and -ln p within 1e-6.  `zcat T | gzip -6` is measured next to the whole
 command, because machines differ.  A larger corpus is made of copies of the small one with a seventh of the words
 exchanged, to see how the index grows.
 """
@@ -34,16 +34,16 @@ def lines(path: Path) -> list[bytes]:
 
 def holders(sentences: list[bytes], phrases: set[bytes]) -> dict[bytes, set[int]]:
     """The sentences that hold each phrase."""
-    found: dict[bytes, set[int]] = {phrase: set() for phrase in phrases}
+    sentences_of: dict[bytes, set[int]] = {phrase: set() for phrase in phrases}
     longest = max(len(phrase.split()) for phrase in phrases)
     for number, sentence in enumerate(sentences):
         words = sentence.split()
         for first in range(len(words)):
             for last in range(first + 1, min(first + longest, len(words)) + 1):
                 phrase = b" ".join(words[first:last])
-                if phrase in found:
-                    found[phrase].add(number)
-    return found
+                if phrase in sentences_of:
+                    sentences_of[phrase].add(number)
+    return sentences_of
 
 
 def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], size: int) -> dict[str, object]:
@@ -51,9 +51,16 @@ def check(corpus: list[Path], tested: list[bytes], kept: dict[str, set[bytes]], 
     sample = [line.split(b" ||| ") for line in random.Random(1).sample(tested, size)]
     sides = [lines(path) for path in corpus]
     sentences = len(sides[0])
-    found = [holders(side, {entry[k] for entry in sample}) for k, side in enumerate(sides)]
+    sentences_by_side = [holders(side, {entry[k] for entry in sample}) for k, side in enumerate(sides)]
     counts = np.array(
-        [(len(found[0][e[0]] & found[1][e[1]]), len(found[0][e[0]]), len(found[1][e[1]])) for e in sample]
+        [
+            (
+                len(sentences_by_side[0][e[0]] & sentences_by_side[1][e[1]]),
+                len(sentences_by_side[0][e[0]]),
+                len(sentences_by_side[1][e[1]]),
+            )
+            for e in sample
+        ]
     )
     ours = np.array([entry[-2].split() for entry in sample], np.int64)
     exact = -hypergeom.logsf(counts[:, 0] - 1, sentences, counts[:, 1], counts[:, 2])

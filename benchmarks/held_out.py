@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--losses", nargs="+", default=["in-batch"])
-    parser.add_argument("--mono", action="store_true", help="word vectors from the monolingual text beside the run")
+    parser.add_argument("--mono", action="store_true", help="word vectors from the monolingual text next to the run")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     texts = []
@@ -45,7 +45,7 @@ def main() -> None:
         texts = ["--source-text", str(mono / "mono.de.gz"), "--target-text", str(mono / "mono.en.gz")]
     figures: dict = {"word_vectors": "monolingual text" if options.mono else "the pairs"}
     for loss in options.losses:
-        found: dict[str, list[float]] = {}
+        scores_by_name: dict[str, list[float]] = {}
         for seed in range(options.splits):
             train, held_out = split(seed)
             folder = str(WORK / f"held-out-{loss}")
@@ -53,15 +53,15 @@ def main() -> None:
                 [COMMAND, "train", train, "-o", folder, "--overwrite", "--held-out", "0", "--loss", loss, "-q", *texts],
                 check=True,
             )
-            done = subprocess.run(
+            process = subprocess.run(
                 [COMMAND, "evaluate-model", held_out, "-m", folder, "--json"], check=True, capture_output=True
             )
-            for name, value in json.loads(done.stdout).items():
+            for name, value in json.loads(process.stdout).items():
                 if isinstance(value, float):
-                    found.setdefault(name, []).append(value)
+                    scores_by_name.setdefault(name, []).append(value)
         figures[loss] = {
             name: {"mean": round(statistics.mean(values), 4), "splits": [round(v, 4) for v in values]}
-            for name, values in found.items()
+            for name, values in scores_by_name.items()
         }
     report("held_out" + ("_mono" if options.mono else ""), {**figures, "bars": {"in-batch accuracy_at_1": 0.8}})
 

@@ -1,4 +1,4 @@
-"""Inspect a real table of 1.1 million entries, and convert it to Parquet and back, beside `zcat | gzip -6`.
+"""Inspect a real table of 1.1 million entries, and convert it to Parquet and back, compared with `zcat | gzip -6`.
 
 That the text comes back byte for byte is checked too.
 """
@@ -14,11 +14,11 @@ from measuring import COMMAND, WORK, alternate, reference, report, run, summary
 
 
 def digest(path: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with gzip.open(path) as file:
         while piece := file.read(1 << 24):
-            found.update(piece)
-    return found.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ def both_ways(one: Path, other: Path) -> pd.DataFrame:
 def summary(name: str, frame: pd.DataFrame) -> dict[str, Any]:
     """The steps of a pair on all its test sets."""
     rows = frame[frame.text == "ALL"].drop(columns=["text"]).round(3)
-    # No number stands where there is no step below.
+    # The lowest step has no number.
     records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records"))
     title = tomllib.loads(PAIRS[name].read_text())["name"]
     return {"name": title, "steps": {record.pop("step"): record for record in records}}

@@ -98,8 +98,8 @@ def score(path: Path, sentences: list[bytes]) -> dict:
     difference, words, unknown = 0.0, 0, 0
     for sentence, numbers in zip(sentences, ids, strict=True):
         expected = list(peer.full_scores(sentence.decode()))
-        found, _ = score_words(model, numbers, model.begin_state)
-        difference = max(difference, float(abs(found - np.array([score for score, _, _ in expected])).max()))
+        word_scores, _ = score_words(model, numbers, model.begin_state)
+        difference = max(difference, float(abs(word_scores - np.array([score for score, _, _ in expected])).max()))
         words += len(expected)
         unknown += sum(oov for _, _, oov in expected)
     text = np.concatenate(ids)

@@ -84,17 +84,17 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
     with gzip.open(reference() / "forced-pairs.gz") as file:
         pairs = file.readlines()
     _, known = SavedScores(similarities).take(len(lines))
-    parser, done, copy = TableParser(scores=4, fingerprints=True), 0, 0
+    parser, size, copy = TableParser(scores=4, fingerprints=True), 0, 0
     folder.mkdir(parents=True, exist_ok=True)
     with (
         igzip.open(folder / "table.gz.part", "wb", compresslevel=1) as table,
         igzip.open(folder / "pairs.gz", "wb", compresslevel=1) as forced,
         ScoreWriter(str(folder / "scores.parquet"), "of the reference run") as scores,
     ):
-        while done < entries:
+        while size < entries:
             words = Words(copy, seed)
             made, order = copied(lines, words)
-            made, order = made[: entries - done], order[: entries - done]
+            made, order = made[: entries - size], order[: entries - size]
             for first in range(0, len(made), _WRITTEN_AT_ONCE):
                 data = b"".join(made[first : first + _WRITTEN_AT_ONCE])
                 rows = order[first : first + _WRITTEN_AT_ONCE]
@@ -106,15 +106,15 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
             for pair in pairs:
                 first_field, target, count = pair.split(_BAR, 2)
                 forced.write(b"%s ||| %s ||| %s" % (words.source(first_field), words.target(target), count))
-            done, copy = done + len(made), copy + 1
-            print(f"made {done:,} entries", file=sys.stderr)
+            size, copy = size + len(made), copy + 1
+            print(f"made {size:,} entries", file=sys.stderr)
     os.replace(folder / "table.gz.part", folder / "table.gz")
 
 
 def watched(command: list[str]) -> dict[str, float]:
-    """Run a process: its seconds, its peak resident memory, and the most that its files without a name took.
+    """Run a process; return its seconds, its peak resident memory, and the largest size of its unnamed files.
 
-    What the system says of memory in the end may be that of this process, which began the other.
+    The memory reported by the system at the end may be that of this process, which started the other.
     """
     began, most = time.perf_counter(), [0, 0]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -125,14 +125,14 @@ def watched(command: list[str]) -> dict[str, float]:
         while not ended.wait(0.2):
             peak = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
             most[1] = int(peak[1]) * 1024 if peak else most[1]
-            found = 0
+            unlinked_bytes = 0
             for handle in os.listdir(handles) if handles.is_dir() else ():
                 try:
                     status = os.stat(handles / handle)
                 except OSError:
                     continue
-                found += status.st_size if status.st_nlink == 0 else 0
-            most[0] = max(most[0], found)
+                unlinked_bytes += status.st_size if status.st_nlink == 0 else 0
+            most[0] = max(most[0], unlinked_bytes)
 
     looking = threading.Thread(target=look)
     looking.start()

@@ -1,4 +1,4 @@
-"""What the benchmarks share: running whole processes, naming the machine, finding the reference data."""
+"""Common functions of the benchmarks: running whole processes, naming the machine, finding the reference data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reference() -> Path:
     return folder
 
 
-# The reference run's test sets, beside its folder.
+# The reference run's test sets, next to its folder.
 TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 
 
@@ -147,7 +147,7 @@ def compile_bytecode(checkout: Path = ROOT) -> None:
 
 
 def compile_kernels() -> None:
-    """What installing does once, bytecode and kernels (`phrasetool compile`), where something has changed."""
+    """Compile bytecode and kernels (`phrasetool compile`), as installing does once, if anything has changed."""
     compile_bytecode()
     # Tests, of which benchmarks read some helpers, leave the library alone.
     os.environ.pop(MODE, None)

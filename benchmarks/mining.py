@@ -113,8 +113,8 @@ def listed(found: MinedTexts) -> tuple[Any, list[tuple[bytes, bytes]]]:
 def figures(name: str, encoder: PairEncoder, settings: MiningSettings, store: str) -> dict[str, float]:
     """Of one corpus, one margin, with or without reranking."""
     dev, test = FOLDER / f"{name}-dev", FOLDER / f"{name}-test"
-    found = search(dev, encoder, f"{store}-dev", settings)
-    chosen = settings_from_gold(found, str(dev / "gold.tsv"), settings, WEIGHTS)
+    dev_pairs = search(dev, encoder, f"{store}-dev", settings)
+    chosen = settings_from_gold(dev_pairs, str(dev / "gold.tsv"), settings, WEIGHTS)
     settings, threshold = chosen, chosen.threshold
     scores, mined = listed(search(test, encoder, f"{store}-test", settings))
     right = gold(test)
@@ -137,13 +137,13 @@ def among_true(name: str, encoder: PairEncoder, settings: MiningSettings) -> flo
     with tempfile.TemporaryDirectory() as folder:
         for side, file in enumerate(("zh", "en")):
             Path(folder, file).write_bytes(b"".join(pair[side] + b"\n" for pair in right))
-        found = search(Path(folder), encoder, f"{folder}/store", replace(settings, retrieval="forward"))
-        return round(evaluate_mining(*listed(found), set(right)).accuracy_at_1, 4)
+        mined = search(Path(folder), encoder, f"{folder}/store", replace(settings, retrieval="forward"))
+        return round(evaluate_mining(*listed(mined), set(right)).accuracy_at_1, 4)
 
 
 def of_model(folder: str, elsewhere: bool, threads: int, k: int) -> dict[str, Any]:
     encoder = find_pair_encoder(folder) if elsewhere else load_pair_model(folder)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as stores:
         for name in SETS:
             for margin in MARGINS:
@@ -152,9 +152,9 @@ def of_model(folder: str, elsewhere: bool, threads: int, k: int) -> dict[str, An
                     row = figures(name, encoder, settings, f"{stores}/{name}")
                     row["accuracy_at_1_true_only"] = among_true(name, encoder, settings)
                     way = f"{margin}, reranked" if rerank else margin
-                    found.setdefault(name, {})[way] = row
+                    results.setdefault(name, {})[way] = row
                     print(folder, name, way, row, flush=True)
-    return found
+    return results
 
 
 def main() -> None:
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", help="folders of classifiers, or of sentence encoders with --elsewhere")
     parser.add_argument("--make", action="store_true", help="write the corpora")
     parser.add_argument("--seed", type=int, default=1, help="of the corpora")
-    parser.add_argument("--elsewhere", action="store_true", help="the folders hold sentence encoders from elsewhere")
+    parser.add_argument("--elsewhere", action="store_true", help="the folders hold external sentence encoders")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("-k", type=int, default=4)
     parser.add_argument("--name", default="mining", help="of the file of results")

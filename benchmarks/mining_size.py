@@ -1,12 +1,12 @@
 """Mining in size: what exact search costs in time and memory, and how near approximate search comes.
 
-Vectors are clustered as those of sentences are: topics of some fifty sentences, and a translation beside each sentence.
+Vectors are clustered like those of sentences: topics of some fifty sentences, and a translation next to each sentence.
 
 * Exact: 100,000 x 100,000 x 256, both ways; at most 3 minutes and 1.5 GB on two idle cores.
 * Approximate: 300,000 x 300,000 x 256, source to target; the nearest the right one of at least 98 %, on another sample
   than the one that the search itself measures.
 
-Each is a process of its own.  The load of the machine is told: times of a busy machine are too long.
+Each is a process of its own.  The load of the machine is reported, because times of a busy machine are too long.
 """
 
 from __future__ import annotations
@@ -64,14 +64,16 @@ def approximate(count: int, threads: int) -> None:
     from phrasetool.bitext.nearest import approximately_nearest, exact_rows
 
     sources, targets = mapped(count)
-    found, told = approximately_nearest(sources, targets, NEIGHBOURS, threads)
+    neighbours, agreement = approximately_nearest(sources, targets, NEIGHBOURS, threads)
     began = time.perf_counter()
     sample = np.sort(np.random.default_rng(99).choice(count, CHECKED, replace=False))
     right = exact_rows(np.ascontiguousarray(sources[sample]), targets, NEIGHBOURS, threads)[0]
     checking = time.perf_counter() - began
-    first = float((found.rows[sample, 0] == right[:, 0]).mean())
-    shared = float(np.mean([len(set(a) & set(b)) for a, b in zip(found.rows[sample], right, strict=True)])) / NEIGHBOURS
-    figures = told.share, first, shared, told.probed, told.cells, checking
+    first = float((neighbours.rows[sample, 0] == right[:, 0]).mean())
+    shared = (
+        float(np.mean([len(set(a) & set(b)) for a, b in zip(neighbours.rows[sample], right, strict=True)])) / NEIGHBOURS
+    )
+    figures = agreement.share, first, shared, agreement.probed, agreement.cells, checking
     (FOLDER / "found.txt").write_text(" ".join(map(str, figures)))
 
 
@@ -79,13 +81,13 @@ def measured(what: str, count: int, threads: int) -> tuple[dict[str, Any], list[
     vectors(count)
     before = os.getloadavg()[0]
     used = usage([sys.executable, __file__, "--only", what, "--count", str(count), "--threads", str(threads)])
-    told = {
+    report = {
         "count": count, "dimension": DIMENSION, "threads": threads, "seconds": round(used.wall, 1),
         "cpu_seconds": round(used.cpu, 1), "peak_bytes": used.peak, "load_before": round(before, 2),
     }  # fmt: skip
     # The second part takes long.
-    print(told, file=sys.stderr, flush=True)
-    return told, [float(value) for value in (FOLDER / "found.txt").read_text().split()]
+    print(report, file=sys.stderr, flush=True)
+    return report, [float(value) for value in (FOLDER / "found.txt").read_text().split()]
 
 
 def main() -> None:

@@ -80,20 +80,20 @@ _ARGUMENTS = {
 
 def inis() -> dict[str, tuple[str, str]]:
     """Description of a setting -> the section or the class and argument that it is of, and the text of the ini."""
-    found = {}
+    verdicts = {}
     for name in sorted({*known_sections()} - {"feature", "weight"}):
         for values in _VALUES.get(name, tuple((value,) for value in _SWITCHES)):
             # Marks show only where words are marked.
             more = ["[mark-unknown]", "1"] if name.startswith("unknown-word") else []
-            found[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values, *more)
+            verdicts[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values, *more)
     for name, *values in _OTHER_SECTIONS:
-        found[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values)
+        verdicts[f"[{name}] {', '.join(values)}"] = f"[{name}]", moses_settings.with_section(name, *values)
     for kind, arguments in _ARGUMENTS.items():
         for argument in (*_GENERAL, *arguments):
-            found[f"{kind} {argument}"] = (
+            verdicts[f"{kind} {argument}"] = (
                 f"{kind} {argument.split('=')[0]}=", moses_settings.with_argument(kind, argument)
             )  # fmt: skip
-    return found
+    return verdicts
 
 
 def classified(outcomes: dict[str, Counter[str]]) -> dict[str, list[str]]:
@@ -131,12 +131,12 @@ def main() -> None:
         settings = inis()
         for name, (setting, ini) in settings.items():
             theirs, ours = moses_settings.of_moses(moses, ini), moses_settings.of_ours(ini)
-            found = moses_settings.verdict(theirs, ours)
+            verdict = moses_settings.verdict(theirs, ours)
             if verbose:
-                print(f"{name}: {found}  {theirs.message[:80]} | {ours.message}", flush=True)
-            if found not in ("same", "refused", "both stop"):
-                passed_over[name] = found
-            outcomes.setdefault(setting, Counter())[found if name not in passed_over else "passed over"] += 1
+                print(f"{name}: {verdict}  {theirs.message[:80]} | {ours.message}", flush=True)
+            if verdict not in ("same", "refused", "both stop"):
+                passed_over[name] = verdict
+            outcomes.setdefault(setting, Counter())[verdict if name not in passed_over else "passed over"] += 1
         os.chdir(ROOT)
     document: dict[str, Any] = {
         "settings": len(settings), "sections and arguments": len(outcomes), "passed over": passed_over,

@@ -1,4 +1,4 @@
-"""What columns of neural models are worth to a decoder: tables with them tuned again, beside the six columns there are.
+"""Value of columns of neural models for a decoder: tables tuned with them, in addition to the six existing columns.
 
 For each language pair a phrase-based model (the reference run's, or one built and tuned here) and its table with
 
@@ -49,7 +49,7 @@ ITERATIONS = 8
 
 @dataclass(frozen=True)
 class Materials:
-    """What columns of a language pair are made with, and made once.
+    """Models and files for the columns of a language pair, made once.
 
     Attributes:
         corpus: the pair.
@@ -81,8 +81,8 @@ class Materials:
                 _turn(pairs, turned)
             both = (("forward", pairs), ("backward", turned))
             return [part for name, file in both for part in ("-m", self.trained(name, "--model", "continuous", file))]
-        found = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self.trained("brae", pairs)]
-        return [*found, "--scale", "softmax"] if columns == "softmax" else found
+        arguments = ["--smoothing", "kneser-ney", "--forced-pairs", pairs, "-m", self.trained("brae", pairs)]
+        return [*arguments, "--scale", "softmax"] if columns == "softmax" else arguments
 
     def pairs(self) -> Path:
         """Pairs of leave-one-out forced decoding."""
@@ -121,9 +121,9 @@ def table(name: str, plain: Path, made: Materials) -> Path:
     for columns in SYSTEMS[name]:
         path, written = folder / f"{columns}.gz", folder / f"{columns}.ini"
         if not written.exists():
-            given = made.arguments(columns)
+            column_arguments = made.arguments(columns)
             inis = ["--moses-ini", made.ini, "--moses-ini-out", written]
-            command("annotate", plain, *given, "-o", path, *inis, "--threads", made.threads)
+            command("annotate", plain, *column_arguments, "-o", path, *inis, "--threads", made.threads)
         parts.append(path)
     if len(parts) == 1:
         return written

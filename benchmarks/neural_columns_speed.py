@@ -52,14 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--threads", default="2")
-    given = parser.parse_args()
+    options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
     table, half, out = reference() / "phrase-table.gz", WORK / "half.gz", WORK / "neural.gz"
-    figures: dict[str, object] = {"entries": half_of(table, half), "threads": int(given.threads)}
-    kind = json.loads((Path(given.model) / "config.json").read_text())["model"]
+    figures: dict[str, object] = {"entries": half_of(table, half), "threads": int(options.threads)}
+    kind = json.loads((Path(options.model) / "config.json").read_text())["model"]
     result, columns = COLUMNS[kind]
     for name, (asked, bar) in columns.items():
-        command = ["-m", given.model, "-o", out, "-q", "--threads", given.threads, *asked]
+        command = ["-m", options.model, "-o", out, "-q", "--threads", options.threads, *asked]
         whole, part = (usage([COMMAND, "annotate", path, *command]) for path in (table, half))
         figures[name] = {
             "seconds": round(whole.wall, 1),

@@ -95,8 +95,10 @@ def accuracy(train: str, held_out: str, model: str, flags: list[str]) -> float:
         [COMMAND, "train", train, "-o", model, "--overwrite", "--device", "cpu", "--held-out", "0", "-q", *flags],
         check=True,
     )
-    done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
-    return round(json.loads(done.stdout)["accuracy_at_1"], 4)
+    process = subprocess.run(
+        [COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True
+    )
+    return round(json.loads(process.stdout)["accuracy_at_1"], 4)
 
 
 def accuracies(train: str, held_out: str, model: str, flags: list[str], seeds: int) -> dict[str, Any]:
@@ -144,10 +146,10 @@ def loss_milliseconds(losses: list[str], dimension: int, rounds: int = 30) -> di
             frozen = FrozenBatch(positive, corrupted, pool, rng)
             began = time.perf_counter()
             if isinstance(measure, JointObjective):
-                found = measure.batch_losses(predicted, positive, log_shares)
+                batch_losses = measure.batch_losses(predicted, positive, log_shares)
             else:
-                found = measure.frozen_losses(predicted, frozen)
-            torch.autograd.grad(found.mean(), predicted)
+                batch_losses = measure.frozen_losses(predicted, frozen)
+            torch.autograd.grad(batch_losses.mean(), predicted)
             if number:
                 seconds[loss].append(time.perf_counter() - began)
     return {loss: round(1000 * statistics.median(values), 3) for loss, values in seconds.items()}
@@ -157,20 +159,20 @@ def measured(name: str, losses: list[str], seeds: int, encoder: str, rounds: int
     """Accuracy and speed of the losses on some pairs; `more` goes to `phrasetool train`."""
     train, held_out = split(name)
     more = ["--encoder", encoder, *more]
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for loss in losses if seeds else ():
         model = str(WORK / "objectives-model")
         flags = [part for name, value in LOSSES[loss].items() for part in (f"--{name.replace('_', '-')}", str(value))]
-        found[loss] = accuracies(train, held_out, model, [*flags, *more], seeds)
-        print(name, encoder, loss, found[loss], flush=True)
+        results[loss] = accuracies(train, held_out, model, [*flags, *more], seeds)
+        print(name, encoder, loss, results[loss], flush=True)
     if not rounds:
-        return found
+        return results
     with Input(train) as source:
         pairs = read_training_pairs(source)
     ways = {loss: {**LOSSES[loss], "encoder": encoder} for loss in losses}
     for loss, seconds in training_seconds(pairs, ways, rounds).items():
-        found.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
-    return found
+        results.setdefault(loss, {})["pairs_per_second"] = round(len(pairs) / statistics.median(seconds))
+    return results
 
 
 def markdown(figures: dict[str, Any], run: str) -> str:
@@ -203,7 +205,7 @@ def main() -> None:
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    # What was not measured now keeps its last figures.
+    # Earlier measurements are kept unless they were repeated.
     figures: dict[str, Any] = {}
     if RESULTS.is_file() and not options.iterations:
         figures = {key: value for key, value in json.loads(RESULTS.read_text()).items() if isinstance(value, dict)}
@@ -211,9 +213,9 @@ def main() -> None:
     more += ["--vectors", options.vectors] if options.vectors else []
     run = options.encoder + (f", {options.vectors} vectors" if options.vectors else "")
     for name in options.pairs:
-        found = measured(name, options.losses, options.seeds, options.encoder, options.rounds, more)
+        results = measured(name, options.losses, options.seeds, options.encoder, options.rounds, more)
         kept = figures.setdefault(name, {}).setdefault(run, {})
-        for loss, row in found.items():
+        for loss, row in results.items():
             kept.setdefault(loss, {}).update(row)
     alone = figures.setdefault("loss_milliseconds", {})
     for dimension in (50, 512) if options.rounds else ():

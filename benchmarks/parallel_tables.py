@@ -1,4 +1,4 @@
-"""Classifiers of sentence pairs beside each other: the tables of Mao et al. (2021), on Japanese and Chinese.
+"""Comparison of classifiers of sentence pairs: the tables of Mao et al. (2021), on Japanese and Chinese.
 
 Several seeds each, one thread.  Test sets of five random wrong targets a pair, of one wrong by containment a pair, and
 of one by a way that training has not seen: a piece of the middle is left out.  Precision, recall and F1 at 0.5 and at
@@ -6,7 +6,7 @@ the threshold that was best on the development set.  What is finished is kept in
 run, with the outcome for each sentence, so that rows can be compared by a paired bootstrap over sentences and seeds.
 A training that was interrupted goes on after its last epoch, from benchmarks/work/parallel/.
 
-`--bert` names folders that `phrasetool train bert` made: "own BERT", which is no mBERT.
+`--bert` names folders that `phrasetool train bert` made: "own BERT", which is not mBERT.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RUNS = StoredStudy("parallel_tables")
 CORPORA = {"tatoeba-zh-en": ("zh", "en"), "enja-small": ("ja", "en")}
 SEEDS = (1, 2, 3)
 NEGATIVES = 5
-# What the paper's network has, in sizes and steps that train in minutes on a core.
+# The paper's network, in sizes and steps that train in minutes on a core.
 _PAPER = {
     "characters": 0, "contrast": 0.0, "hidden_words": 0.0, "containment": 0, "length": "none", "batch_size": 128,
     "search_units": 0,
@@ -92,10 +92,10 @@ def sets(corpus: str, part: str) -> dict[str, LabelledPairs]:
 Scorer = Callable[[LabelledPairs], DoubleArray]
 
 
-def outcomes(found: DoubleArray, pairs: LabelledPairs, threshold: float) -> Int64Array:
+def outcomes(probabilities: DoubleArray, pairs: LabelledPairs, threshold: float) -> Int64Array:
     """For each source: pairs rightly called parallel, wrongly so, and missed; int64, shape (N, 3)."""
-    said = found >= threshold
-    kinds = np.stack([said & pairs.parallel, said & ~pairs.parallel, ~said & pairs.parallel])
+    predicted = probabilities >= threshold
+    kinds = np.stack([predicted & pairs.parallel, predicted & ~pairs.parallel, ~predicted & pairs.parallel])
     counts = [np.bincount(pairs.rows, kind, len(pairs.texts)) for kind in kinds]
     return np.stack(counts, 1).astype(np.int64)
 
@@ -118,10 +118,10 @@ def keep(name: str, corpus: str, seed: int, scorer: Scorer, facts: Mapping[str, 
         # Only what a user can know: the threshold of random pairs serves for all.
         if kind == "random":
             own = best_quality(scorer(development), development.parallel).threshold
-        found = scorer(pairs)
-        kept[kind], kept[f"{kind} half"] = outcomes(found, pairs, own), outcomes(found, pairs, 0.5)
+        probabilities = scorer(pairs)
+        kept[kind], kept[f"{kind} half"] = outcomes(probabilities, pairs, own), outcomes(probabilities, pairs, 0.5)
         figures[kind] = {"at 0.5": quality(kept[f"{kind} half"]), "best": quality(kept[kind])}
-        figures[kind]["mean p of wrong pairs"] = round(float(found[~pairs.parallel].mean()), 3)
+        figures[kind]["mean p of wrong pairs"] = round(float(probabilities[~pairs.parallel].mean()), 3)
     run_name = _stem(name, corpus, seed)
     RUNS.put(run_name, {kind: sums.astype(np.int8) for kind, sums in kept.items()}, figures)
     print(run_name, *(figures[kind]["best"] for kind in sets(corpus, "test")), flush=True)
@@ -133,7 +133,7 @@ def done(name: str, corpus: str, seed: int) -> bool:
 
 
 def _stem(name: str, corpus: str, seed: int) -> str:
-    """What the files of a run are called."""
+    """Return the name of the files of a run."""
     return f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}"
 
 
@@ -176,10 +176,10 @@ def _scorer(model: PairClassifierModel) -> Scorer:
 
 
 class Features:
-    """What the linear classifiers see of a pair: lengths, lexical coverage both ways, products of mean word vectors.
+    """Features of the linear classifiers: lengths, lexical coverage both ways, products of mean word vectors.
 
-    The paper does not say what its own were.  Lexical probabilities are those of the aligned bitext; a word is covered
-    if a word of the other side has one of at least a twentieth.
+    The paper does not describe its own features.  Lexical probabilities are those of the aligned bitext; a word is
+    covered if a word of the other side has one of at least a twentieth.
     """
 
     LEAST = 0.05
@@ -249,7 +249,7 @@ def linear(corpus: str, seed: int) -> None:
         return
     features = Features(corpus, seed)
     drawn = random_pairs(features.train, NEGATIVES, seed)
-    found = features.of(drawn)
+    feature_rows = features.of(drawn)
     own = contained_pairs(features.train, seed)
     kept: dict[int, Any] = {}
 
@@ -257,8 +257,8 @@ def linear(corpus: str, seed: int) -> None:
         return kept.setdefault(id(pairs), features.of(pairs))
 
     for name, estimator, columns, data, labels in (
-        ("SVM", LinearSVC(random_state=seed), slice(None), found, drawn.parallel),
-        ("LR", LogisticRegression(max_iter=1000), slice(None), found, drawn.parallel),
+        ("SVM", LinearSVC(random_state=seed), slice(None), feature_rows, drawn.parallel),
+        ("LR", LogisticRegression(max_iter=1000), slice(None), feature_rows, drawn.parallel),
         ("length only", LogisticRegression(max_iter=1000), slice(2), features.of(own)[:, :2], own.parallel),
     ):
         began = time.process_time()

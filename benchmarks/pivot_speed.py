@@ -1,8 +1,8 @@
-"""What a table through a middle language costs: German-Czech through English, both tables of Multi30k.
+"""Cost of a pivot table: German-Czech through English, both tables of Multi30k.
 
 German-English is the reference run's; English-Czech is made here.  Processes are measured whole, by wall time, CPU and
 peak memory: as a rule, with a twentieth of the memory, on one thread, and with all columns and the reordering table.
-The bytes of all that write the same are compared.  `zcat A-B B-C | gzip -6` is measured beside them.
+The bytes of all that write the same are compared.  `zcat A-B B-C | gzip -6` is measured in the same run.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def main() -> None:
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     first, second, *reordering = map(str, legs(options.work))
-    out, beside = options.work / "de-cs.gz", options.work / "de-cs.reordering.gz"
+    out, reordering_out = options.work / "de-cs.gz", options.work / "de-cs.reordering.gz"
     plain = [COMMAND, "pivot", first, second, "-q", "-o", str(out)]
-    # What the columns hold does not matter here: probabilities are read as similarities.
+    # The content of the columns does not matter here: probabilities are read as similarities.
     more = ["--extra-columns", "ways,agreement", "--similarity-columns", "1,3", "--scale", "probability",
-            "--reordering-tables", *reordering, "--reordering-out", str(beside)]  # fmt: skip
+            "--reordering-tables", *reordering, "--reordering-out", str(reordering_out)]  # fmt: skip
     runs = {
         "as a rule": plain,
         "a twentieth of the memory": [*plain, "--memory", "100M"],

@@ -72,7 +72,7 @@ AUGMENTED = tuple(f"{name}{_WORDS}" for name in ("plain", "control"))
 RERANKED = tuple(f"{name}{_RERANKED}" for name in ("plain", f"control{_WORDS}"))
 # A table of the bitext that the translator is trained on.
 TRANSLATED = "translated"
-# What is compared with what, beside plain.
+# Comparisons in addition to those with plain.
 BEYOND = {name: "control" for name in SYSTEMS if name.startswith("control+")}
 # Pruning: methods without and with similarities, and by other counts, of `pivot --counts`.
 WITHOUT = ("count", "probability", "composition", "composition+count")
@@ -122,30 +122,30 @@ def whole_table(pair: Triangle, threads: str, sample: int | None) -> tuple[Path,
     ends = (("first", pair.source, MIDDLE), ("second", MIDDLE, pair.target))
     for part, source, target in ends:
         folder = pair.work / part
-        table, beside = extracted(folder, [pair.text(part, source), pair.text(part, target)], threads)
+        table, reordering_table = extracted(folder, [pair.text(part, source), pair.text(part, target)], threads)
         legs.append(annotated(table, folder, _SEEN, threads, sample, table))
-        reordering.append(beside)
-    triangulated, beside = pair.work / "triangulated.gz", pair.work / "reordering.gz"
+        reordering.append(reordering_table)
+    triangulated, reordering_table = pair.work / "triangulated.gz", pair.work / "reordering.gz"
     if not triangulated.exists():
         command(
             "pivot", *legs, "--extra-columns", "ways", "--similarity-columns", "5,6", "--reordering-tables",
             *reordering,
-            "--reordering-out", beside, "-o", triangulated, "--threads", threads,
+            "--reordering-out", reordering_table, "-o", triangulated, "--threads", threads,
         )  # fmt: skip
     whole = annotated(triangulated, pair.work / "through", _SEEN_THROUGH, threads, sample, triangulated)
-    return whole, beside
+    return whole, reordering_table
 
 
 def with_scores(table: Path, output: Path, scores: Sequence[int]) -> None:
     """A table with these scores, from 1, behind the first four."""
-    wanted = [*range(4), *(number - 1 for number in scores)]
+    columns = [*range(4), *(number - 1 for number in scores)]
     with Input(str(table)) as source, Output(str(output)) as out:
         for piece in source.whole_lines():
             lines = []
             for line in piece.splitlines():
                 fields = line.split(b" ||| ", 3)
-                found = fields[2].split()
-                fields[2] = b" ".join(found[number] for number in wanted)
+                scores_text = fields[2].split()
+                fields[2] = b" ".join(scores_text[number] for number in columns)
                 lines.append(b" ||| ".join(fields) + b"\n")
             out.write_text(b"".join(lines))
 
@@ -186,7 +186,7 @@ def augmented_ini(pair: Triangle, system: str, threads: str, sample: int | None)
 
 
 def direct_ini(pair: Triangle, size: int, threads: str) -> Path:
-    """The ini of a direct bitext of so many pairs."""
+    """Return the ini of a direct bitext of this many pairs."""
     folder = pair.work / f"direct-{size}"
     folder.mkdir(exist_ok=True)
     sides = []
@@ -220,7 +220,7 @@ def together_ini(pair: Triangle, size: int, threads: str, sample: int | None) ->
 
 
 def start_ini(pair: Triangle, name: str, threads: str, sample: int | None) -> Path:
-    """What is tuned of a system, of `direct-SIZE` or `together-SIZE`."""
+    """Return the ini from which a system is tuned; names include `direct-SIZE` and `together-SIZE`."""
     kind, _, size = name.partition("-")
     if kind == "direct":
         return direct_ini(pair, int(size), threads)
@@ -332,15 +332,15 @@ def prune(pair: Triangle, inis: Mapping[str, Path], threads: int) -> None:
 
 
 def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
-    """BLEU of what is finished, beside the plain table tuned with the same seeds, and its control."""
-    found: dict[str, dict[int, BleuSamples]] = {}
+    """BLEU of finished runs, compared with the plain table tuned with the same seeds, and with the control."""
+    samples_by_name: dict[str, dict[int, BleuSamples]] = {}
     for run in runs.runs():
         if run.startswith(f"{pair.name}/"):
             name, _, seed = run.removeprefix(f"{pair.name}/").rpartition("-")
             statistics = runs.run(run).read()
-            found.setdefault(name, {})[int(seed)] = Bootstrap(len(statistics))(statistics)
+            samples_by_name.setdefault(name, {})[int(seed)] = Bootstrap(len(statistics))(statistics)
     figures: dict[str, Any] = {}
-    for name, samples in found.items():
+    for name, samples in samples_by_name.items():
         figures[name] = {"BLEU": [round(one.bleu, 2) for _, one in sorted(samples.items())]}
         kind, _, size = name.partition("-")
         direct = f"direct-{size}" if kind == "together" else None
@@ -350,9 +350,9 @@ def figures_of(runs: StoredStudy, pair: Triangle) -> dict[str, Any]:
             "to control": BEYOND.get(name),
         }
         for label, other in others.items():
-            seeds = sorted(samples.keys() & found.get(other or "", {}).keys())
+            seeds = sorted(samples.keys() & samples_by_name.get(other or "", {}).keys())
             if other and other != name and seeds:
-                figures[name][label] = compared(*([found[n][seed] for seed in seeds] for n in (other, name)))
+                figures[name][label] = compared(*([samples_by_name[n][seed] for seed in seeds] for n in (other, name)))
     return {"systems": figures}
 
 
@@ -394,7 +394,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--threads", default="2")
     parser.add_argument("--figures", action="store_true", help="put together what is kept, and measure nothing")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many sentences a half; nothing is kept of it")
+    parser.add_argument("--sample", type=int, metavar="N", help="N sentences per half; results are not stored")
     options = parser.parse_args()
     work, runs = options.work, RUNS
     if options.sample:
@@ -404,11 +404,11 @@ def main() -> None:
     for name in options.pairs:
         if not options.figures:
             measure(pairs[name], runs, options.seeds, options.threads, options.sample)
-        found = {name: figures for name, pair in pairs.items() if (figures := figures_of(runs, pair))["systems"]}
+        results = {name: figures for name, pair in pairs.items() if (figures := figures_of(runs, pair))["systems"]}
         if options.sample:
-            print(json.dumps(found, indent=1))
+            print(json.dumps(results, indent=1))
         else:
-            report("pivoting", {"search": SEARCH, "pairs": found})
+            report("pivoting", {"search": SEARCH, "pairs": results})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""`prune --method count` beside polars, which is given the same work: CPU, time and memory.
+"""Comparison of `prune --method count` with polars on the same work: CPU, time and memory.
 
     python benchmarks/prune_by_count.py
 
 Both read the gzipped table of the reference run, keep its best 30 % by the count of the pair, and ten entries of every
-one-word source in any case.  polars writes text, without compressing it; phrasetool writes gzip.  polars is installed
+one-word source always.  polars writes text, without compressing it; phrasetool writes gzip.  polars is installed
 into an environment of its own; kernels have to be compiled before (`phrasetool compile`).
 """
 

@@ -41,22 +41,22 @@ SIGNIFICANCE_THRESHOLDS = ("8", "12", "16", "20", "a+e")
 
 def systems_without() -> list[PruningSystem]:
     """The full table, and tables pruned without similarities."""
-    found = [PruningSystem(), *of_size("random", (0.1,))]
+    systems = [PruningSystem(), *of_size("random", (0.1,))]
     for threshold in SIGNIFICANCE_THRESHOLDS:
-        found.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
+        systems.append(PruningSystem(f"significance:{threshold}", "", "threshold", 0.0, "all", KEEP_TOP))
     for method in WITHOUT:
-        found += of_size(method)
-    return found
+        systems += of_size(method)
+    return systems
 
 
 def systems_with(loss: str) -> list[PruningSystem]:
     """Tables pruned with the similarities of a model of the first seed."""
     if loss in ASIDE:
         return [*at_thresholds("semantic", (0.7,)), *of_size("semantic", (0.28, 0.1))]
-    found = [*at_thresholds("semantic", THRESHOLDS)]
+    systems = [*at_thresholds("semantic", THRESHOLDS)]
     for method in WITH if loss == DEFAULT_LOSS else OTHER_LOSSES:
-        found += of_size(method)
-    return found
+        systems += of_size(method)
+    return systems
 
 
 def claimed_systems(loss: str, pair: str) -> list[PruningSystem]:
@@ -67,13 +67,13 @@ def claimed_systems(loss: str, pair: str) -> list[PruningSystem]:
         pair: whose results for the first seed are stored.
     """
     sizes = SIZES if loss == DEFAULT_LOSS else (0.28, 0.1)
-    found = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", sizes)]
+    systems = [*at_thresholds("semantic", (0.7,)), *of_size("semantic", sizes)]
     if loss == DEFAULT_LOSS:
         study = Study(pair)
         methods = {size: study.best_on_dev(WITH, size) for size in sizes}
-        found += [one for size, method in methods.items() for one in of_size(method, (size,)) if one not in found]
-        found += [one for one in of_size("composition+semantic+usage") if one not in found]
-    return found
+        systems += [one for size, method in methods.items() for one in of_size(method, (size,)) if one not in systems]
+        systems += [one for one in of_size("composition+semantic+usage") if one not in systems]
+    return systems
 
 
 def trial_of(name: str, threads: int, results: Results, **more: Any) -> Trial:

@@ -74,11 +74,11 @@ def measure(name: str, threads: int) -> dict[str, dict[str, float]]:
     config = replace(read_experiment_config(str(CONFIGS / f"{name}.toml")), tests={})
     trial = Trial(config, WORK / name, Results(RESULTS, name), threads, NEEDS - {SIGNIFICANCE})
     measures = trial.similarities(DEFAULT_LOSS, 1)
-    nobody = np.zeros(len(measures), np.bool_)
+    unprotected = np.zeros(len(measures), np.bool_)
     bleu = {"full": {"1": dev_bleu(trial, None)}}
     for label, values in VARIANTS.items():
         scores = entry_scores(measures, *values)
-        ranking = Ranking(parse_method("count"), measures, scores, scores.astype(np.float64), nobody)
+        ranking = Ranking(parse_method("count"), measures, scores, scores.astype(np.float64), unprotected)
         bleu[label] = {}
         for size in SIZES:
             best = KeepBestWithinBudget(measures, "words").best(int(size * len(measures)))

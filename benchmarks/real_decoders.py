@@ -1,4 +1,4 @@
-"""Real Moses decoders beside ours: the same model, sentences, limits and minutes, one thread each.
+"""Comparison of real Moses decoders with ours: the same model, sentences, limits and minutes, one thread each.
 
 `moses` and `moses2` read a ProbingPT, a compact reordering table and a binary language model, made here from the files
 of the reference run; ours reads these files themselves.  All three are whole processes.  What a process takes for one
@@ -85,8 +85,8 @@ class Decoders:
         """The model score of each sentence's best derivation."""
         best = self.folder / f"{program}.{search}.nbest"
         usage(self.command(program, search, len(self.sentences), best))
-        found = {candidate.sentence: candidate.total for candidate in reversed(list(read_n_best(str(best))))}
-        return [found[number] for number in range(len(self.sentences))]
+        totals = {candidate.sentence: candidate.total for candidate in reversed(list(read_n_best(str(best))))}
+        return [totals[number] for number in range(len(self.sentences))]
 
 
 def compared(ours: list[float], theirs: list[float]) -> dict[str, float]:

@@ -1,11 +1,11 @@
-"""The five text autoencoders beside each other: what of held-out captions comes back, by length, and training speed.
+"""Comparison of the five text autoencoders: reconstruction of held-out captions, by length, and training speed.
 
-Text: the monolingual captions beside the reference run (145,000 of Multi30k, English unless told otherwise).  Every
+Text: the monolingual captions next to the reference run (145,000 of Multi30k, English by default).  Every
 145th line is held out, 1,000 in all; lines that are the same as one of these are taken out of the training text.  All
 architectures have the same dimensions, settings and epochs: those of `phrasetool train autoencoder`, but for
 what is given here (unknown flags go to it as they are, `--hidden 1024` and the like).
 
-A model that is there, trained in this way, is not trained again; a training that was interrupted goes on.
+An existing model that was trained in this way is not trained again; interrupted training is resumed.
 
 With `--join 5`, paragraphs of five captions take the place of captions, as long as the paper's texts nearly.  Such a
 trial of other texts, dimensions or passes has its `--name`; its figure stays with its models.
@@ -76,7 +76,7 @@ def split(folder: Path, language: str, limit: int | None, join: int) -> tuple[Pa
 
 
 def train(text: Path, model: Path, flags: list[str]) -> None:
-    """Train a model, unless it is there; `how.json` beside it remembers the flags and the seconds."""
+    """Train a model, unless it exists; `how.json` next to it records the flags and the seconds."""
     how = model / "how.json"
     before = json.loads(how.read_text()) if how.is_file() else {}
     if before.get("flags") == flags and (model / "config.json").is_file():
@@ -95,15 +95,15 @@ def train(text: Path, model: Path, flags: list[str]) -> None:
 
 def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
     """Figures of the held-out captions."""
-    done = subprocess.run(
+    process = subprocess.run(
         [COMMAND, "reconstruct", str(held_out), "-m", str(model), "-o", str(model / "held-out.back"), "--by-length",
          "--threads", str(threads), "--json", "-q"], check=True, capture_output=True,
     )  # fmt: skip
-    found = json.loads(done.stdout)
+    quality = json.loads(process.stdout)
     seconds = json.loads((model / "how.json").read_text()).get("seconds")
     log = [json.loads(line) for line in (model / "training.jsonl").read_text().splitlines()]
-    del found["schema_version"]
-    return {**found, "cross_entropy": round(log[-1]["cross_entropy"], 4), "training_seconds": seconds}
+    del quality["schema_version"]
+    return {**quality, "cross_entropy": round(log[-1]["cross_entropy"], 4), "training_seconds": seconds}
 
 
 def words_per_second(
@@ -149,7 +149,7 @@ def times_as_fast(speeds: dict[str, dict[str, Any]]) -> float | None:
 
 
 def compared(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the gated mean-max autoencoder of self-attention is better by, as far as all were trained."""
+    """Advantage of the gated mean-max autoencoder with self-attention over all others that were trained."""
     ours, others = found.get("mean-max", {}), {name: row for name, row in found.items() if name != "mean-max"}
     if "bleu" not in ours:
         return {}
@@ -212,25 +212,25 @@ def main() -> None:
     flags = ["--epochs", str(options.epochs), "--device", str(device), "--threads", str(options.threads), *more]
     models = {name: work / name for name in options.architectures}
     kept = ROOT / "benchmarks" / "results" / f"{options.name}.json"
-    # What is not trained now keeps its last figures.
+    # Earlier figures are kept unless they were repeated.
     before = json.loads(kept.read_text()) if kept.is_file() and not options.limit else {}
-    found: dict[str, dict[str, Any]] = before.get("architectures", {})
+    architectures: dict[str, dict[str, Any]] = before.get("architectures", {})
     large = before.get("paper_dimensions", {})
     for name, model in models.items():
         train(text, model, ["--architecture", name, *flags])
-        found[name] = reconstructed(held_out, model, options.threads)
+        architectures[name] = reconstructed(held_out, model, options.threads)
     ways = {name: trained_with(model) for name, model in models.items()}
     for name, speed in timed(text, ways, TIMED // options.join, options.rounds, device).items():
-        found[name].update(speed)
+        architectures[name].update(speed)
     if ways.keys() >= {"mean-max", "lstm-mean-max"}:
         wide = {name: replace(ways[name], **PAPER) for name in ("mean-max", "lstm-mean-max")}
         speeds = timed(text, wide, TIMED_LARGE // options.join, options.rounds, device)
         large = {**PAPER, "speeds": speeds, "times_as_fast_as_lstm_mean_max": times_as_fast(speeds)}
-    found = {name: found[name] for name in ARCHITECTURES if name in found}
+    architectures = {name: architectures[name] for name in ARCHITECTURES if name in architectures}
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
         "captions_of_a_text": options.join, "training_texts": len(text.read_bytes().splitlines()),
-        "architectures": found, **compared(found),
+        "architectures": architectures, **compared(architectures),
         "paper_dimensions": large,
     }  # fmt: skip
     if options.limit:
@@ -238,8 +238,8 @@ def main() -> None:
     else:
         report(options.name, figures)
     shown = options.name == parser.get_default("name") and not options.limit
-    draw(found, (DOCS if shown else work) / f"{options.name}.svg")
-    print(markdown(found))
+    draw(architectures, (DOCS if shown else work) / f"{options.name}.svg")
+    print(markdown(architectures))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a neural model, or a larger language model, adds to n-best lists: BLEU of reranked lists on all test sets.
+"""Value of a neural model, or a larger language model, for n-best lists: BLEU of reranked lists on all test sets.
 
 For each language pair: a phrase-based model (the reference run's, or one built and tuned here), 100-best lists of the
 development set and the test sets, neural models of both directions after some numbers of epochs, and what
@@ -82,8 +82,10 @@ def model(
         known = {word: rng.normal(size=settings.dimension).astype(np.float32) for word in words[1].words[1:]}
         table = target_table(words[1], known, "random", "mean", seed)
         began = time.process_time()
-        begun = (folder / CHECKPOINT).exists()
-        train_translator(train, dev, table, settings, TrainingRun(folder, resume=begun, overwrite=not begun))
+        interrupted = (folder / CHECKPOINT).exists()
+        train_translator(
+            train, dev, table, settings, TrainingRun(folder, resume=interrupted, overwrite=not interrupted)
+        )
         (folder / "seconds.json").write_text(json.dumps(round(time.process_time() - began)))
     return folder, TranslatorModel.load(folder)
 
@@ -92,23 +94,23 @@ def own_bleu(corpus: Corpus, made: TranslatorModel, part: str) -> float:
     """BLEU of the model's own greedy translations."""
     texts, symbols = read_texts(corpus.text(part, corpus.source))
     sources = in_vocabulary(texts, symbols.words, made.source_vocabulary)
-    found = translate(made.network, sources, made.temperature)
-    lines = [made.target_vocabulary.phrase(sentence.words).decode() for sentence in found]
+    hypotheses = translate(made.network, sources, made.temperature)
+    lines = [made.target_vocabulary.phrase(sentence.words).decode() for sentence in hypotheses]
     return bleu(lines, Path(corpus.text(part, corpus.target)).read_text().splitlines())
 
 
 def rescored(corpus: Corpus, work: Path, lists: dict[str, Path], folders: list[Path], threads: str) -> dict[str, Path]:
     """The lists with a column for each model; what one model appended is there for the next."""
     (work / "scored").mkdir(exist_ok=True)
-    found = lists
+    latest = lists
     for folder in folders:
         made = {part: work / "scored" / f"{folder.name}.{part}.gz" for part in lists}
         for part, path in made.items():
             if not path.exists():
                 source = corpus.text(part, corpus.source)
-                command("rescore", found[part], "--source", source, "-m", folder, "-o", path, "--threads", threads)
-        found = made
-    return found
+                command("rescore", latest[part], "--source", source, "-m", folder, "-o", path, "--threads", threads)
+        latest = made
+    return latest
 
 
 def language_model(work: Path) -> tuple[Path, int]:
@@ -124,7 +126,7 @@ def language_model(work: Path) -> tuple[Path, int]:
 
 
 def with_language_model(corpus: Corpus, work: Path, lists: dict[str, Path]) -> dict[str, Any]:
-    """What the language model adds to the lists."""
+    """Measure the value of the language model for the lists."""
     model, sentences = language_model(work.parent)
     scored = {}
     for part, path in lists.items():
@@ -140,23 +142,23 @@ def gain(corpus: Corpus, lists: dict[str, Path], together: bool) -> dict[str, An
     """BLEU before and after, and of the oracle, of each test set and of all together."""
     featured = {}
     for part, path in lists.items():
-        found = read_n_best(str(path))
+        n_best = read_n_best(str(path))
         text = SourceText.read(corpus.text(part, corpus.source))
-        truth = read_references([corpus.text(part, corpus.target)], len(text.sentences), found)
-        featured[part] = FeaturedList(found, found.names, found.features), truth
+        truth = read_references([corpus.text(part, corpus.target)], len(text.sentences), n_best)
+        featured[part] = FeaturedList(n_best, n_best.names, n_best.features), truth
     weights = tune_weights(*featured["dev"], {}, 1, together)
     kinds: dict[str, list[Any]] = {"before": [], "after": [], "oracle": []}
     figures: dict[str, Any] = {"dev": weights.origin["development_bleu"]}
     for part in corpus.tests:
         lines, truth = featured[part]
-        found = lines.n_best
+        n_best = lines.n_best
         chosen = {
-            "before": first_lines(found.sentences),
+            "before": first_lines(n_best.sentences),
             "after": chosen_lines(lines, weights.weights),
-            "oracle": oracle(found.words, found.sentences, truth),
+            "oracle": oracle(n_best.words, n_best.sentences, truth),
         }
         for kind, rows in chosen.items():
-            kinds[kind].append(bleu_statistics(found.sentences[rows], found.words.select(rows), truth))
+            kinds[kind].append(bleu_statistics(n_best.sentences[rows], n_best.words.select(rows), truth))
         figures[part] = {kind: round(corpus_bleu(parts[-1]), 2) for kind, parts in kinds.items()}
     whole = {kind: np.concatenate(parts) for kind, parts in kinds.items()}
     test = Bootstrap(len(whole["before"]))

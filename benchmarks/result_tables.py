@@ -9,7 +9,7 @@
 README.md has no marks, which would distract readers of its source: it is written from docs/README.in.
 
 A page whose numbers are filled in may hold no decimal number outside of these marks, of code and of comments, so that
-none can go stale; `--check` changes nothing and says what would change, or is typed.
+none can go stale; `--check` changes nothing and reports what would change, or is typed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUBJECTS = (
 TABLES = {name: table for subject in _SUBJECTS for name, table in subject.TABLES.items()}
 VALUES = {name: value for subject in _SUBJECTS for name, value in getattr(subject, "VALUES", {}).items()}
 _MARKED = re.compile(r"<!-- (?P<kind>table|value): (?P<name>.+?) -->(?P<text>.*?)<!-- end -->", re.DOTALL)
-# What holds no figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
+# Text without figures of results: marked text, code, comments, links; levels and thresholds that are chosen.
 _NO_RESULT = re.compile(
     r"<!-- (?:table|value): .*?<!-- end -->|^```.*?^```|`[^`]*`|<!--.*?-->|\]\([^)]*\)"
     r"|p\s+[<=]\s+0\.0[15]|\b0\.[37]\b|\d+\.\d+\.\d+|Python \d\.\d+|Apache 2\.0",
@@ -110,11 +110,11 @@ def cut(text: str) -> bool:
 
 
 def faults(page: Path, text: str) -> list[str]:
-    """What a person must mend in a page."""
-    found = ["a value begins a line"] if cut(text) else []
+    """Return the problems of a page that must be fixed by hand."""
+    problems = ["a value begins a line"] if cut(text) else []
     if page.parent.name == "results" or page == README:
-        found += [f"typed, not filled in: {number}" for number in typed(text)]
-    return found
+        problems += [f"typed, not filled in: {number}" for number in typed(text)]
+    return problems
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ belongs to a model, whether the entries of a source stand together.  Here they g
 * the demo's files, and tables in all forms of Moses' regression tests;
 * twenty lines of each of these tables, from its beginning and from its middle.
 
-What was built stays in `--work`.  Then `annotate`, `prune` and `tune` run with the checks and without them, in turn.
+Built files stay in `--work`.  Then `annotate`, `prune` and `tune` run with the checks and without them, in turn.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ main(sys.argv[1:])
 def commands(case: Case) -> dict[str, list[str]]:
     """Arguments by the name of what checks something."""
     out, table, model = str(case.folder / "out"), str(case.table), ["-m", str(case.model)]
-    found = {
+    messages = {
         "annotate": ["annotate", table, *model, "-o", f"{out}.gz", "--json", f"{out}.json"],
         "prune": ["prune", table, *model, "-t", "0.7", "-o", f"{out}.gz"],
         "prune --method": ["prune", table, "--method", "count+probability", "-t", "0.2", "-o", f"{out}.gz"],
         "filter-pt": ["filter-pt", table, "-n", "10", "-i", "0", "-o", f"{out}.gz"],
     }
     if case.words:
-        found["evaluate-model"] = ["evaluate-model", str(case.pairs or case.table), *model, "--limit", "1000"]
+        messages["evaluate-model"] = ["evaluate-model", str(case.pairs or case.table), *model, "--limit", "1000"]
     if case.scores > _DIRECT:
-        found["threshold-filter"] = ["threshold-filter", "0.001", table, "-o", f"{out}.gz"]
+        messages["threshold-filter"] = ["threshold-filter", "0.001", table, "-o", f"{out}.gz"]
     if case.ini and case.pairs and case.reordering:
-        found["prune, all that is known"] = [
+        messages["prune, all that is known"] = [
             "prune", table, *model, "--moses-ini", str(case.ini), "--forced-pairs", str(case.pairs),
             "--reordering-table", str(case.reordering), "--reordering-out", f"{out}.r.gz", "--target-size", "0.1",
             "-o", f"{out}.gz"]  # fmt: skip
-        found["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
+        messages["remove-orphans"] = ["remove-orphans", table, "--reordering-table", str(case.reordering), "-o", out]
     if case.dev and case.ini:
         source, target = case.dev_lines(DEV_SENTENCES)
         texts = ["--moses-ini", str(case.ini), "--dev", source, target]
         written = ["-o", f"{out}.ini", "--json", f"{out}.tune.json"]
-        found["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *written]
-    return found
+        messages["tune"] = ["tune", *texts, *_SEARCH, "--iterations", "1", *written]
+    return messages
 
 
 def covered(case: Case) -> float:
@@ -91,25 +91,25 @@ def covered(case: Case) -> float:
 
 
 def look(case: Case) -> dict[str, Any]:
-    """What every check says of an input."""
+    """Return the results of every check on an input."""
     refused, warned = dict(case.refused), dict(case.warned)
     arguments = commands(case)
     for name, command in arguments.items():
-        code, said = run(command)
+        code, text = run(command)
         # Where it lies is of no interest.
-        said = said.replace(f"{case.folder}/", "")
+        text = text.replace(f"{case.folder}/", "")
         if code:
-            refused[name] = said
-        if warnings := warnings_in(said):
+            refused[name] = text
+        if warnings := warnings_in(text):
             warned[name] = warnings
-    found: dict[str, Any] = {"commands": len(arguments) + case.built, "refused": refused, "warned": warned}
+    results: dict[str, Any] = {"commands": len(arguments) + case.built, "refused": refused, "warned": warned}
     if "annotate" not in refused:
         fits = json.loads((case.folder / "out.json").read_text())["model_fits"]
-        found |= {"model_fit": fits[0]} if fits else {}
+        results |= {"model_fit": fits[0]} if fits else {}
     if "tune" in arguments and "tune" not in refused:
         bleu = json.loads((case.folder / "out.tune.json").read_text())["bleu_at_start"]
-        found["development"] = {"coverage": covered(case), "bleu_at_start": round(bleu, 2)}
-    return found
+        results["development"] = {"coverage": covered(case), "bleu_at_start": round(bleu, 2)}
+    return results
 
 
 def costs(timed: dict[str, Case], rounds: int) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5, help="of timing; 0: costs stay as they were measured before")
     options = parser.parse_args()
-    # What is not looked at now stays as it was.
+    # Earlier results are kept unless they were repeated.
     path = ROOT / "benchmarks" / "results" / "right_inputs.json"
     kept = json.loads(path.read_text()) if path.exists() else {"inputs": {}, "CPU seconds": {}}
     inputs = kept["inputs"]

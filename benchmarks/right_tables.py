@@ -20,7 +20,7 @@ from moses_compat.tables.blocks import raw_blocks
 sys.path.insert(1, str(ROOT))
 from tests.tables import STANDS_FOR, TABLES
 
-# What tables are built from: enough that every sample says something.
+# Text from which tables are built: enough for informative samples.
 SENTENCES = 5000
 FORCED_SENTENCES = 1000
 ITERATIONS = 8
@@ -95,8 +95,8 @@ class Case:
 
 def run(arguments: list[str]) -> tuple[int, str]:
     """The exit code of a command, and what it said."""
-    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+    process = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+    return process.returncode, process.stderr
 
 
 def warnings_in(said: str) -> list[str]:
@@ -108,14 +108,14 @@ def checked(case: Case, name: str, arguments: list[str]) -> Case:
     """The case with what a command that makes a part of it said; a command that is done is not run again."""
     journal = case.folder / f"{name}.json"
     if not journal.exists():
-        code, said = run(arguments)
-        journal.write_text(json.dumps([code, said]))
-    code, said = json.loads(journal.read_text())
-    said = said.replace(f"{case.folder}/", "")
-    warnings = warnings_in(said)
+        code, text = run(arguments)
+        journal.write_text(json.dumps([code, text]))
+    code, text = json.loads(journal.read_text())
+    text = text.replace(f"{case.folder}/", "")
+    warnings = warnings_in(text)
     return replace(
         case, built=case.built + 1,
-        refused={**case.refused, **({name: said} if code else {})},
+        refused={**case.refused, **({name: text} if code else {})},
         warned={**case.warned, **({name: warnings} if warnings else {})},
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def cases(work: Path, only: str) -> Iterator[Case]:
 
     Args:
         work: where what is built stays.
-        only: a part of the name of what is wanted: `forms`, `reference`, `demo` or a corpus.
+        only: a part of the names of the requested cases: `forms`, `reference`, `demo` or a corpus.
     """
     if only in "forms":
         yield from forms(work / "forms")

@@ -47,21 +47,21 @@ UNUSED = {
 
 def moses_programs() -> str | None:
     """The folder of Moses' binarisers, if they are on the PATH."""
-    found = shutil.which("CreateProbingPT")
-    return os.path.dirname(os.path.abspath(found)) if found else None
+    program = shutil.which("CreateProbingPT")
+    return os.path.dirname(os.path.abspath(program)) if program else None
 
 
 def selected(options: argparse.Namespace) -> list[Case]:
     """The cases that were asked for."""
     tables = inputs.odd_tables()
     names = {f"@tables/{name}": inputs.scores_of(data) for name, data in tables.items()}
-    found = values(names, options.quick)
+    choices = values(names, options.quick)
     files = [name for name in FILES if not (options.quick and name == REFERENCE)]
-    cases = {case.text: case for file in files for case in read_cases(file, found, names)}
-    wanted = set(options.only.split(",")) if options.only else set()
+    cases = {case.text: case for file in files for case in read_cases(file, choices, names)}
+    selected = set(options.only.split(",")) if options.only else set()
     return [
         case for case in cases.values()
-        if (not wanted or wanted & set(case.commands)) and (not options.match or options.match in case.text)
+        if (not selected or selected & set(case.commands)) and (not options.match or options.match in case.text)
     ]  # fmt: skip
 
 
@@ -77,11 +77,11 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def prepared(folder: Path, before: Side, anew: bool, reference_run: Path | None) -> None:
+def prepared(folder: Path, before: Side, fresh: bool, reference_run: Path | None) -> None:
     """Make the inputs, unless they are there as this `before` makes them."""
     key = f"{hashlib.sha256(Path(inputs.__file__).read_bytes()).hexdigest()} {before.code} {before.commit()}"
     stamp, large_stamp = folder / "made-by", folder / "large" / "made-by"
-    if anew or not stamp.is_file() or stamp.read_text() != key:
+    if fresh or not stamp.is_file() or stamp.read_text() != key:
         shutil.rmtree(folder, ignore_errors=True)
     server = Server(before)
 
@@ -100,14 +100,14 @@ def prepared(folder: Path, before: Side, anew: bool, reference_run: Path | None)
 
 def run_recipe(server: Server, folder: Path, step: Step) -> None:
     """Run a command that makes an input; end everything if it fails."""
-    said, stop = folder / "said", step.variables.get("STOP", "")
+    log, stop = folder / "said", step.variables.get("STOP", "")
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": os.environ.get("HOME", "/")}
     code = server.run(
         folder=str(folder), environment=environment, arguments=list(step.words), stop=stop,
-        stdin=os.devnull, stdout=os.devnull, stderr=str(said),
+        stdin=os.devnull, stdout=os.devnull, stderr=str(log),
     )  # fmt: skip
     if code != (130 if stop else 0):
-        sys.exit(f"an input cannot be made: phrasetool {' '.join(step.words)}: exit code {code}\n{said.read_text()}")
+        sys.exit(f"an input cannot be made: phrasetool {' '.join(step.words)}: exit code {code}\n{log.read_text()}")
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
@@ -124,21 +124,21 @@ def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
             words[step.words[0] if step.words else ""].update(word.partition("=")[0] for word in step.words)
 
     def help_of(*command: str) -> str:
-        done = subprocess.run([side.script, *command, "--help"], capture_output=True, text=True, check=True)
-        return done.stdout
+        process = subprocess.run([side.script, *command, "--help"], capture_output=True, text=True, check=True)
+        return process.stdout
 
     commands = re.findall(r"(?m)^  ([a-z][\w-]*)  ", help_of().partition("Commands:")[2])
     if not commands:
         sys.exit("the overview of the commands cannot be read; see unused_options")
-    found = {}
+    options_by_command = {}
     for command in commands:
-        told = re.findall(r"(?m)^  (--?[\w-]+)(?:, (--?[\w-]+))?", help_of(command).partition("Example:")[0])
+        options = re.findall(r"(?m)^  (--?[\w-]+)(?:, (--?[\w-]+))?", help_of(command).partition("Example:")[0])
         # Any of its spellings will do.
-        forms = [{form for form in option if form} for option in told]
+        forms = [{form for form in option if form} for option in options]
         missing = sorted(max(form, key=len) for form in forms if not form & (words[command] | UNUSED.keys()))
         if missing or not words[command]:
-            found[command] = missing
-    return found
+            options_by_command[command] = missing
+    return options_by_command
 
 
 def run_all(cases: list[Case], places: Places, jobs: int, keep: Path) -> list[Outcome]:
@@ -188,14 +188,14 @@ def figures(outcomes: list[Outcome]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", required=True, help="a checkout with .venv, or an interpreter beside a phrasetool")
+    parser.add_argument("--before", required=True, help="a checkout with .venv, or an interpreter next to a phrasetool")
     parser.add_argument("--after", required=True, help="the same")
     parser.add_argument("--only", help="commands, with commas between: cases in which one of them is run")
     parser.add_argument("--match", help="cases with this in their text")
     parser.add_argument("--quick", action="store_true", help="without the reference run, and with fewer ways to run")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases side by side")
     parser.add_argument("--fresh-processes", action="store_true", help="an interpreter for each command; slow")
-    parser.add_argument("--fresh-inputs", action="store_true", help="make the inputs anew")
+    parser.add_argument("--fresh-inputs", action="store_true", help="make the inputs again")
     parser.add_argument("--place", default=str(WORK / "same-outputs"), help="the folder to work in")
     parser.add_argument("--list", action="store_true", help="print the cases and do nothing")
     options = parser.parse_args()
@@ -220,26 +220,29 @@ def main() -> None:
             outcomes = run_all(cases, places, options.jobs, place / "differences")
         finally:
             places.close()
-        found = figures(outcomes)
+        summary = figures(outcomes)
         touched = {path for path, _ in snapshot(place / INPUTS).items() ^ untouched.items()}
         if touched:
-            found["bad_cases"] += [f"the input {path} was changed" for path in sorted(touched)]
+            summary["bad_cases"] += [f"the input {path} was changed" for path in sorted(touched)]
             shutil.rmtree(place / INPUTS)
     missing = {} if options.only or options.match else unused_options(sides[0], cases)
-    print(f"{found['cases']:,} cases, {found['files']:,} files compared, {found['cases_that_differ']:,} cases differ")
+    print(
+        f"{summary['cases']:,} cases, {summary['files']:,} files compared, "
+        f"{summary['cases_that_differ']:,} cases differ"
+    )
     for reason, count in skipped.items():
         print(f"{count:,} cases skipped: {reason}")
-    found = {
+    summary = {
         "before": sides[0].commit(), "after": sides[1].commit(), "seconds": round(time.monotonic() - began),
         "cpu_seconds": round(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])),
-        "skipped": dict(skipped), "options_in_no_case": missing, **found,
+        "skipped": dict(skipped), "options_in_no_case": missing, **summary,
     }  # fmt: skip
     if options.quick or options.only or options.match:
         # Part of the proof is none to keep.
-        print(json.dumps(found, indent=2))
+        print(json.dumps(summary, indent=2))
     else:
-        report("same_outputs", found)
-    sys.exit(bool(found["differences"] or found["bad_cases"] or missing))
+        report("same_outputs", summary)
+    sys.exit(bool(summary["differences"] or summary["bad_cases"] or missing))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Annotating the reference table on a GPU beside two threads of a CPU: seconds, and how far similarities differ.
+"""Annotating the reference table on a GPU, compared with two threads of a CPU: seconds, and differences in similarity.
 
 With BRAE of 50 and of 200 dimensions and with mean-max of 512; the larger ones are trained briefly, from random word
-vectors.  Needs a GPU that torch can use; without one it says so and measures nothing.
+vectors.  Needs a GPU that torch can use; without one it reports this and measures nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from measuring import COMMAND, WORK, alternate, compile_kernels, model, referenc
 
 BAR = 1e-5
 TRAINING = ("--vectors", "random", "--epochs", "3", "-q")
-# What is trained here beside the model of 50 dimensions.
+# Models that are trained here, in addition to that of 50 dimensions.
 LARGER = {"rae, n = 200": ("--dimension", "200"), "mean-max, n = 512": ("--architecture", "mean-max")}
 DEVICES = ("cpu", "cuda")
 
@@ -49,8 +49,8 @@ def measure(folder: str, table: str, rounds: int) -> dict[str, Any]:
         device: [COMMAND, "annotate", table, *options, "--device", device, "-o", output]
         for device, output in outputs.items()
     }, rounds)  # fmt: skip
-    found = [similarities(output) for output in outputs.values()]
-    differences = np.abs(found[0] - found[1]).max(1)
+    columns = [similarities(output) for output in outputs.values()]
+    differences = np.abs(columns[0] - columns[1]).max(1)
     return {
         "entries": len(differences),
         "seconds": {device: summary(times[device]) for device in DEVICES},
@@ -67,9 +67,9 @@ def main() -> None:
         sys.exit("no GPU that torch can use: nothing was measured")
     compile_kernels()
     table = str(reference() / "phrase-table.gz")
-    found = {name: measure(folder, table, options.rounds) for name, folder in models().items()}
+    results = {name: measure(folder, table, options.rounds) for name, folder in models().items()}
     report("scoring_device", {
-        "gpu": torch.cuda.get_device_name(), "rounds": options.rounds, "bar": BAR, "models": found,
+        "gpu": torch.cuda.get_device_name(), "rounds": options.rounds, "bar": BAR, "models": results,
     })  # fmt: skip
 
 

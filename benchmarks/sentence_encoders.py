@@ -10,7 +10,7 @@ forced pairs; 2,000 of them are held out.  Each true target is ranked among 1,00
   sentence-transformers.
 
 Cosines are taken as they are (raw), centred, with the margin alone (CSLS), and with both.  Speed: the reference table
-of 1.1 million entries, `prune --encoder` for the first and the second time beside `prune --scores`.
+of 1.1 million entries, `prune --encoder` for the first and the second time, compared with `prune --scores`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ UNITS, LAYERS, HEADS, TEMPERATURE, EPOCHS, BATCH = 128, 2, 4, 0.05, 2, 256
 
 def pairs(path: str) -> list[tuple[str, str]]:
     """Texts of both sides of a file of pairs."""
-    found = []
+    rows = []
     for line in Path(path).read_bytes().splitlines():
         source, target = line.split(b" ||| ")[:2]
-        found.append((phrase_text(source), phrase_text(target)))
-    return found
+        rows.append((phrase_text(source), phrase_text(target)))
+    return rows
 
 
 def sentences(side: str) -> Iterator[list[bytes]]:
@@ -81,9 +81,9 @@ def joined_vectors(train: list[tuple[str, str]]) -> tuple[dict[str, np.ndarray],
         left, _, right = np.linalg.svd(source.T.astype(np.float64) @ target)
         sides[0] = sides[0][0], (sides[0][1] @ (left @ right)).astype(np.float32)
         np.savez(kept, a=np.array(sides[0][0]), b=sides[0][1], c=np.array(sides[1][0]), d=sides[1][1])
-    found = np.load(kept)
-    return dict(zip(found["a"].tolist(), found["b"], strict=True)), dict(
-        zip(found["c"].tolist(), found["d"], strict=True)
+    vectors = np.load(kept)
+    return dict(zip(vectors["a"].tolist(), vectors["b"], strict=True)), dict(
+        zip(vectors["c"].tolist(), vectors["d"], strict=True)
     )
 
 
@@ -162,8 +162,8 @@ def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
         for number in rng.permutation(len(batches)):
             source, target = (encode([train[i][side] for i in batches[number]]) for side in range(2))
             scores = source @ target.T / TEMPERATURE
-            wanted = torch.arange(len(scores))
-            loss = functional.cross_entropy(scores, wanted) + functional.cross_entropy(scores.T, wanted)
+            targets = torch.arange(len(scores))
+            loss = functional.cross_entropy(scores, targets) + functional.cross_entropy(scores.T, targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -179,7 +179,7 @@ def transformer_folders(train: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def accuracy(source: np.ndarray, target: np.ndarray, names: tuple[list[str], list[str]]) -> float:
-    """How often the true target of a source is the best of its lot; another that reads the same is no wrong one."""
+    """Return how often the true target of a source is the best of its set; an identical target is not wrong."""
     right = 0
     for first in range(0, len(source), LOT):
         lot = slice(first, first + LOT)
@@ -197,17 +197,17 @@ def normalised_accuracies(
     encoders = [find_text_encoder(folder).load() for folder in folders]
 
     def vectors(texts: list[str], side: int) -> np.ndarray:
-        found = [
+        results = [
             encoders[side].encode(texts[i : i + 256], ("source", "target")[side]) for i in range(0, len(texts), 256)
         ]
-        return unit_rows(np.concatenate(found)).astype(np.float16)
+        return unit_rows(np.concatenate(results)).astype(np.float16)
 
     around = [
         vectors(sorted({pair[side] for pair in train}, key=lambda text: (len(text), text)), side) for side in range(2)
     ]
     own = [vectors([pair[side] for pair in held_out], side) for side in range(2)]
     names = [pair[0] for pair in held_out], [pair[1] for pair in held_out]
-    found = {}
+    results = {}
     for how in NORMALISATIONS.values():
         centres = [mean_direction(rows) if how.centred else None for rows in around]
         near, rows = (
@@ -220,15 +220,15 @@ def normalised_accuracies(
             reached = [nearness(rows[side], sample_rows(near[1 - side]), 1)[:, None] for side in range(2)]
             one = [np.ones_like(r) for r in reached]
             s, t = np.hstack([2 * s, -reached[0], one[0]]), np.hstack([t, one[1], -reached[1]])
-        found[how.name] = accuracy(s, t, names)
-    return found
+        results[how.name] = accuracy(s, t, names)
+    return results
 
 
 def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: list[str]) -> dict[str, float]:
     """Accuracy@1 of a model of `train --architecture mean`."""
     model = str(FOLDER / "mean")
     vectors = ["--source-vectors", files[0], "--target-vectors", files[1]]
-    # All phrases: who has vectors knows the words of both files.
+    # All phrases: word vectors cover the words of both files.
     both = FOLDER / "both.txt"
     both.write_bytes(
         Path(train).read_bytes() + Path(held_out).read_bytes() if "identity" in changes else Path(train).read_bytes()
@@ -237,8 +237,10 @@ def model_accuracy(train: str, held_out: str, files: tuple[str, str], changes: l
         [COMMAND, "train", str(both), "--architecture", "mean", *vectors, *changes, "-o", model, "--overwrite", "-q"],
         check=True,
     )
-    done = subprocess.run([COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True)
-    return {"centred": round(json.loads(done.stdout)["accuracy_at_1"], 4)}
+    process = subprocess.run(
+        [COMMAND, "evaluate-model", held_out, "-m", model, "--json"], check=True, capture_output=True
+    )
+    return {"centred": round(json.loads(process.stdout)["accuracy_at_1"], 4)}
 
 
 def middle(entries: int) -> tuple[str, int]:
@@ -256,7 +258,7 @@ def middle(entries: int) -> tuple[str, int]:
 
 
 def speed(folder: str, rounds: int, entries: int) -> dict[str, Any]:
-    """Seconds of the first run, and of later ones beside --scores."""
+    """Seconds of the first run, and of later ones compared with --scores."""
     (table, count), store, scores = middle(entries), FOLDER / "vectors", FOLDER / "scores.parquet"
     shutil.rmtree(store, ignore_errors=True)
     scores.unlink(missing_ok=True)
@@ -276,7 +278,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="of timing; 0: speeds stay as they were measured before")
     parser.add_argument("--no-transformer", action="store_true", help="leave out the BERT; then nothing is kept")
-    parser.add_argument("--entries", type=int, default=0, help="time on so many entries of the table; 0: on all")
+    parser.add_argument("--entries", type=int, default=0, help="time on N entries of the table; 0: on all")
     options = parser.parse_args()
     if options.entries < 0:
         parser.error(f"--entries is {options.entries}, expected 1 or more, or 0 for all")
@@ -287,17 +289,17 @@ def main() -> None:
     files = vector_file(source, "source.vec"), vector_file(target, "target.vec")
     static = static_folder(source, "static-source"), static_folder(target, "static-target")
     both = static_folder({**target, **source}, "static")
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "mean, identity": model_accuracy(*paths, files, ["--transformation", "identity"]),
         "mean, learnt": model_accuracy(*paths, files, []),
         "static, a folder a side": normalised_accuracies(static, train, held_out),
         "static, one folder": normalised_accuracies((both, both), train, held_out),
     }
-    print(json.dumps(found, indent=1))
+    print(json.dumps(results, indent=1))
     if not options.no_transformer:
         for name, folder in zip(("transformers", "sentence-transformers"), transformer_folders(train), strict=True):
-            found[name] = normalised_accuracies((folder, folder), train, held_out)
-    figures: dict[str, Any] = {"pairs": len(train), "held_out": len(held_out), "accuracy_at_1": found}
+            results[name] = normalised_accuracies((folder, folder), train, held_out)
+    figures: dict[str, Any] = {"pairs": len(train), "held_out": len(held_out), "accuracy_at_1": results}
     before = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     figures["speed"] = speed(both, options.rounds, options.entries) if options.rounds else before.get("speed", {})
     if options.no_transformer:

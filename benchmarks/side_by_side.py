@@ -100,8 +100,8 @@ def main() -> None:
         pairs = []
         for number in range(rounds):
             order = (options.before, options.after) if number % 2 else (options.after, options.before)
-            found = {checkout: cpu_seconds(checkout, arguments) for checkout in order}
-            pairs.append((found[options.before], found[options.after]))
+            seconds = {checkout: cpu_seconds(checkout, arguments) for checkout in order}
+            pairs.append((seconds[options.before], seconds[options.after]))
         ratios = [after / before for before, after in pairs]
         least = min(after for _, after in pairs) / min(before for before, _ in pairs)
         figures[name] = {

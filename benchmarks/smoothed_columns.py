@@ -1,7 +1,7 @@
 """Columns that need no model, on the reference table: smoothed ones against extraction, and how long each kind takes.
 
-The table of the real Moses run is annotated from its counts alone; beside it, the bitext of that run is extracted from
-again, smoothed.  Pairs and probabilities of the two are compared as text, line by line.  Probabilities of forced
+The table of the real Moses run is annotated from its counts alone; for comparison, the bitext of that run is extracted
+again, with smoothing.  Pairs and probabilities of the two are compared as text, line by line.  Probabilities of forced
 decoding are only timed here.
 """
 
@@ -35,7 +35,7 @@ def equal_lines(extracted: Path, annotated: Path) -> tuple[int, int]:
 
 
 def timed(command: list[str], table: str, rounds: int) -> dict[str, object]:
-    """Seconds, beside those of gzip."""
+    """Seconds, compared with those of gzip."""
     times = alternate({"annotate": command, "gzip": f"zcat {table} | gzip -6 > /dev/null"}, rounds)
     ratios = [a / b for a, b in zip(times["annotate"], times["gzip"], strict=True)]
     return {"seconds": summary(times["annotate"]), "ratio to zcat | gzip -6": summary(ratios)}

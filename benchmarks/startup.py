@@ -1,4 +1,4 @@
-"""What a user waits for: the start of the command, and the first run of each kind after an installation.
+"""Waiting times of users: the start of the command, and the first run of each kind after an installation.
 
     python benchmarks/startup.py                     builds a wheel, installs it in a fresh environment, measures
     python benchmarks/startup.py --only annotate     some of the commands

@@ -126,8 +126,8 @@ class SentenceStatistics:
         statistics[:, TOTALS] = np.maximum(values[:, ORDER:] - np.arange(ORDER), 0)
         statistics[:, REFERENCE_LENGTH] = self._lengths[rows]
         sums = self._counts(text) @ statistics.astype(np.float32)
-        found = float(bleu_of_sums(statistics.sum(0))), bleu_of_sums(sums)
-        return self._kept_scores.setdefault((row, text), found)
+        bleu = float(bleu_of_sums(statistics.sum(0))), bleu_of_sums(sums)
+        return self._kept_scores.setdefault((row, text), bleu)
 
     def statistics(self, row: int) -> np.ndarray:
         """The stored statistics of a system, shape (S, len(STATISTICS))."""
@@ -177,8 +177,8 @@ class Study(SentenceStatistics):
     def rows(self, method: str, rule: str = "size", wanted: float = 1.0, loss: str = "") -> list[int]:
         """The systems of a method, one for each seed of the model."""
         s = self.systems
-        found = s[(s.method == method) & (s["rule"] == rule) & np.isclose(s.wanted, wanted) & (s.loss == loss)]
-        return [int(index) for index in found.index]
+        selected = s[(s.method == method) & (s["rule"] == rule) & np.isclose(s.wanted, wanted) & (s.loss == loss)]
+        return [int(index) for index in selected.index]
 
     @property
     def full(self) -> list[int]:

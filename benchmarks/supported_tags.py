@@ -19,13 +19,13 @@ METHODS = ("count", "significance", "composition", "composition+count")
 
 
 def looked_at(table: Path, tagger: Path, found: Path) -> dict[str, Any]:
-    """What `inspect` says of a table, and the CPU seconds that it takes beyond those of `inspect` alone."""
+    """Return the result of `inspect` for a table, and the CPU seconds beyond those of `inspect` alone."""
     corpus = CORPORA["multi30k-de-en"]
     texts = [part for language, text in zip(("de", "en"), corpus.train, strict=True) for part in (language, text)]
     threads = ["--threads", "1", "-q"]
     alone = usage([COMMAND, "inspect", str(table), *threads])
-    given = ["--tagger", str(tagger), "--bitext", *texts, "--json", str(found)]
-    spent = usage([COMMAND, "inspect", str(table), *given, *threads])
+    arguments = ["--tagger", str(tagger), "--bitext", *texts, "--json", str(found)]
+    spent = usage([COMMAND, "inspect", str(table), *arguments, *threads])
     kept = json.loads(found.read_text("utf-8"))["parts_of_speech"]
     return {**kept, "cpu_seconds": round(spent.cpu - alone.cpu, 1), "peak_bytes": spent.peak}
 
@@ -37,18 +37,18 @@ def main() -> None:
     work = WORK / "supported_tags"
     work.mkdir(parents=True, exist_ok=True)
     whole = reference() / "phrase-table.gz"
-    found = {"whole": looked_at(whole, options.tagger, work / "found.json")}
+    results = {"whole": looked_at(whole, options.tagger, work / "found.json")}
     for method in METHODS:
         pruned = work / f"{method}.gz"
         if not pruned.exists():
-            given: list[str | Path] = []
+            arguments: list[str | Path] = []
             if method == "significance":
-                given = ["--bitext", *CORPORA["multi30k-de-en"].train]
+                arguments = ["--bitext", *CORPORA["multi30k-de-en"].train]
             elif "composition" in method:
-                given = ["--moses-ini", reference() / "moses.ini"]
-            command("prune", whole, "--method", method, *given, "--target-size", "10%", "-o", pruned)
-        found[method] = looked_at(pruned, options.tagger, work / "found.json")
-    report("supported_tags", {"tables": found})
+                arguments = ["--moses-ini", reference() / "moses.ini"]
+            command("prune", whole, "--method", method, *arguments, "--target-size", "10%", "-o", pruned)
+        results[method] = looked_at(pruned, options.tagger, work / "found.json")
+    report("supported_tags", {"tables": results})
 
 
 if __name__ == "__main__":

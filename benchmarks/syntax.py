@@ -1,11 +1,11 @@
 """The syntactic encoder: trained on bitexts of five languages, how well its vectors tell syntax.
 
 Goes on by files: what is in benchmarks/work/syntax/ is not made again.  Training one seed takes two hours of a
-core without AVX-512.  Three tests, each with vectors that cannot know syntax beside those of the encoder:
+core without AVX-512.  Three tests, each with vectors without knowledge of syntax next to those of the encoder:
 
 * groups: held-out sentences of one sequence of parts of speech, by the tagger; whether the nearest are of the same;
 * phrases: the same for four to six words without punctuation of treebanks, by their own parts of speech; phrases of one
-  sentence are no neighbours;
+  sentence are not neighbours;
 * distances: sentences of treebanks, whether vectors are as far apart as parts of speech; those of three words and more,
   and those of any length, where many of one or two words are far from all others and easily told.
 """
@@ -87,39 +87,39 @@ def trained(kind: str, seed: int) -> Path:
 def groups(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Held-out sentences."""
     texts, tags = test_files(language)
-    found = asdict(syntax_quality(model, *read_tagged_text(str(tags), str(texts)), seed))
-    ours = 100 * found["vectors"]["model"]["nearest_1"], 100 * found["vectors"]["model"]["nearest_5"]
+    quality = asdict(syntax_quality(model, *read_tagged_text(str(tags), str(texts)), seed))
+    ours = 100 * quality["vectors"]["model"]["nearest_1"], 100 * quality["vectors"]["model"]["nearest_5"]
     if language in BARS:
-        found["bar"] = {"values": BARS[language], "holds": all(np.array(ours) >= BARS[language])}
-    return {**found, "paper": PAPER.get(language)}
+        quality["bar"] = {"values": BARS[language], "holds": all(np.array(ours) >= BARS[language])}
+    return {**quality, "paper": PAPER.get(language)}
 
 
 def phrases(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Phrases of a treebank, of groups that are drawn until there are enough phrases."""
-    found = treebank_phrases(test_treebank(language))
-    quality = asdict(syntax_quality(model, found.texts, found.tags, seed, origins=found.sentences))
+    phrases = treebank_phrases(test_treebank(language))
+    quality = asdict(syntax_quality(model, phrases.texts, phrases.tags, seed, origins=phrases.sentences))
     ours = quality["vectors"]
     beaten = all(ours["model"]["nearest_1"] > ours[other]["nearest_1"] for other in ("words", "untrained"))
-    return {**quality, "all_groups": found.all_groups, "all_phrases": found.all_phrases, "holds": beaten}
+    return {**quality, "all_groups": phrases.all_groups, "all_phrases": phrases.all_phrases, "holds": beaten}
 
 
 def distances(model: SyntaxModel, language: str, seed: int) -> dict[str, Any]:
     """Sentences of a treebank; FD as the paper defines it, too."""
     sentences = [one for one in treebank(DISTANCES[language]) if LEAST_WORDS <= len(one.words) <= 60]
-    given = [line(one.words) for one in sentences], [numbers(one.tags) for one in sentences]
-    found: dict[str, Any] = {"sentences": len(sentences)}
-    found["vectors"] = {name: asdict(one) for name, one in syntax_distances(model, *given, seed).items()}
+    texts_and_tags = [line(one.words) for one in sentences], [numbers(one.tags) for one in sentences]
+    results: dict[str, Any] = {"sentences": len(sentences)}
+    results["vectors"] = {name: asdict(one) for name, one in syntax_distances(model, *texts_and_tags, seed).items()}
     # The first ones, as a first trial took.
     anything = treebank(DISTANCES[language])[:ANY_LENGTH]
     short = [line(one.words) for one in anything], [numbers(one.tags) for one in anything]
     for name, one in syntax_distances(model, *short, seed).items():
-        found["vectors"][name]["rho_any_length"] = one.rho
+        results["vectors"][name]["rho_any_length"] = one.rho
     if language in LEAST_RHO:
-        rho = found["vectors"]["model"]["rho_any_length"]
-        found["rho_bar"] = {"value": LEAST_RHO[language], "holds": rho >= LEAST_RHO[language]}
-    literal = syntax_distances(model, *given, seed, literal=True)
-    found["literal_fd"] = {name: one.fd for name, one in literal.items()}
-    return {**found, "paper_fd": PAPER_FD.get(language)}
+        rho = results["vectors"]["model"]["rho_any_length"]
+        results["rho_bar"] = {"value": LEAST_RHO[language], "holds": rho >= LEAST_RHO[language]}
+    literal = syntax_distances(model, *texts_and_tags, seed, literal=True)
+    results["literal_fd"] = {name: one.fd for name, one in literal.items()}
+    return {**results, "paper_fd": PAPER_FD.get(language)}
 
 
 def measured(kind: str, seed: int) -> None:
@@ -154,14 +154,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=list(KINDS), default="default")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
     os.nice(10)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for language in GROUPS:
         test_files(language)
     with one_blas_thread():
-        measured(given.kind, given.seed)
+        measured(options.kind, options.seed)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What an encoder of syntax is worth to pruning: tables of four sizes, with and without it, one set of weights.
+"""Value of an encoder of syntax for pruning: tables of four sizes, with and without it, one set of weights.
 
 For each language pair a phrase-based model (the reference run's, or one built and tuned here); similarities of meaning
 from a model trained on leave-one-out forced decoding.  `count+syntax*0.01` lets syntax decide among entries of equal
-counts alone; chance and meaning in its place stand beside it.  Finished tables are kept as BLEU statistics of all test
-sentences in benchmarks/results/syntax_pruning/, and differences are tested by a paired bootstrap.
+counts alone; a random and a semantic criterion in its place are the controls.  Finished tables are kept as BLEU
+statistics of all test sentences in benchmarks/results/syntax_pruning/, and differences are tested by a paired
+bootstrap.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def measure(made: Materials, plain: Path) -> None:
 
 
 def _copied(plain: Path, folder: Path) -> Path:
-    """A name of the whole table beside the pruned ones."""
+    """Link the whole table into the folder of the pruned ones; return the link."""
     there = folder / "full.gz"
     if not there.exists():
         there.symlink_to(plain.resolve())
@@ -114,11 +115,11 @@ def figures_of(pair: str) -> dict[str, Any] | None:
         }
         for size in SIZES
     }  # fmt: skip
-    found = {
+    results = {
         method: {size: round(samples[method, size].bleu, 2) for size in SIZES if (method, size) in samples}
         for method in METHODS
     }
-    return {"full": round(samples["full", "100%"].bleu, 2), "BLEU": found, "differences": differences}
+    return {"full": round(samples["full", "100%"].bleu, 2), "BLEU": results, "differences": differences}
 
 
 def main() -> None:
@@ -133,8 +134,8 @@ def main() -> None:
         work.mkdir(parents=True, exist_ok=True)
         ini, plain = decoder(corpus, work, options.threads)
         measure(Materials(corpus, work, ini, options.threads, options.syntax, Path()), plain)
-        found = {name: figures for name in PAIRS if (figures := figures_of(name)) is not None}
-        report("syntax_pruning", {"pairs": found})
+        results = {name: figures for name in PAIRS if (figures := figures_of(name)) is not None}
+        report("syntax_pruning", {"pairs": results})
 
 
 if __name__ == "__main__":

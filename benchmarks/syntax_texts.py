@@ -77,8 +77,8 @@ def held_out(language: str) -> list[tuple[str, str]]:
         counts = {"groups": len(groups), "sentences": sum(map(len, groups)), "held_out": len(order)}
         (FOLDER / f"groups.{language}.json").write_text(json.dumps(counts), "utf-8")
         path.write_text("".join(f"{text}\t{tags}\n" for tags, text in chosen), "utf-8")
-    found = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
-    return [(text, tags) for text, tags in found]
+    fields = [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
+    return [(text, tags) for text, tags in fields]
 
 
 def test_files(language: str) -> tuple[Path, Path]:
@@ -200,19 +200,19 @@ class TreebankPhrases:
 
 def treebank_phrases(sentences: Sequence[TaggedSentence]) -> TreebankPhrases:
     """Those of some sentences."""
-    found: dict[bytes, tuple[tuple[str, ...], int]] = {}
+    tags_by_text: dict[bytes, tuple[tuple[str, ...], int]] = {}
     for number, sentence in enumerate(sentences):
         for size in WINDOWS:
             for first in range(len(sentence.words) - size + 1):
                 part = slice(first, first + size)
                 if "PUNCT" not in sentence.tags[part]:
-                    found.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
-    texts = list(found)
-    of = group_numbers([found[text][0] for text in texts])
+                    tags_by_text.setdefault(line(sentence.words[part]), (sentence.tags[part], number))
+    texts = list(tags_by_text)
+    of = group_numbers([tags_by_text[text][0] for text in texts])
     drawn = np.random.default_rng(1).permutation(np.unique(of[of != NO_GROUP]))
     sizes = np.cumsum([int((of == one).sum()) for one in drawn])
     kept = np.flatnonzero(np.isin(of, drawn[: max(1, int(np.searchsorted(sizes, MOST_PHRASES, "right")))]))
     chosen = [texts[number] for number in kept.tolist()]
-    tags = [numbers(found[text][0]) for text in chosen]
-    origins = np.array([found[text][1] for text in chosen])
+    tags = [numbers(tags_by_text[text][0]) for text in chosen]
+    origins = np.array([tags_by_text[text][1] for text in chosen])
     return TreebankPhrases(chosen, tags, origins, len(drawn), int((of != NO_GROUP).sum()))

@@ -6,7 +6,7 @@ latter two the first half; measured on phrases of four to six words of other tre
 
 Needs the models of `syntax.py`, and goes on by files; shares of a language and a seed, once known, are kept in
 benchmarks/results/syntax_transfer/ and need no model any more.  A difference of two models is tested by a paired
-bootstrap over sentences; what stands beside the accuracies is the share of draws in which it is not above zero, over
+bootstrap over sentences; next to the accuracies is the share of draws in which it is not above zero, over
 all seeds.
 """
 
@@ -57,23 +57,23 @@ def czech(size: int) -> list[tuple[tuple[str, str], list[tuple[str, str]]]]:
 
 
 def tuned(language: str, size: int, seed: int) -> Path:
-    """The folder of a model that went on from that of a seed with so many pairs."""
+    """Return the folder of a model that was trained further, from that of a seed, on this many pairs."""
     start = FOLDER / f"default-{seed}"
     if not size:
         return start
     folder = FOLDER / "transfer" / f"{language}-{size}-{seed}"
     if not (folder / "config.json").is_file():
         folder.parent.mkdir(exist_ok=True)
-        given: list[str] = []
+        arguments: list[str] = []
         pairs = czech(size) if language == "cs" else [((language, "en"), treebank_pairs(language, size))]
         for languages, rows in pairs:
-            given += ["--bitext"]
+            arguments += ["--bitext"]
             for side, name in enumerate(languages):
                 path = FOLDER / "transfer" / f"{'-'.join(languages)}.{size}.{name}"
                 path.write_text("".join(row[side] + "\n" for row in rows), "utf-8")
-                given += [name, str(path)]
+                arguments += [name, str(path)]
         options = ["--tagger", str(TAGGER), "--seed", str(seed), "--epochs", "5", "--threads", "1", "--device", "cpu"]
-        command = [COMMAND, "train", "syntax", "--start", str(start), *given, *options, "-o", str(folder)]
+        command = [COMMAND, "train", "syntax", "--start", str(start), *arguments, *options, "-o", str(folder)]
         subprocess.run([*command, "--overwrite", "-q"], check=True)
     return folder
 
@@ -82,10 +82,10 @@ def measured_texts(language: str) -> tuple[list[bytes], Int64Array, Int64Array |
     """Texts of groups, the group of each, and for phrases the sentence of each."""
     if language == "cs":
         texts, tags = test_files("cs")
-        found, sequences = read_tagged_text(str(tags), str(texts))
+        languages, sequences = read_tagged_text(str(tags), str(texts))
         groups = group_numbers([tuple(one) for one in sequences])
         inside = np.flatnonzero(groups != NO_GROUP)
-        return [found[row] for row in inside.tolist()], groups[inside], None
+        return [languages[row] for row in inside.tolist()], groups[inside], None
     phrases = treebank_phrases(test_treebank(language))
     return phrases.texts, group_numbers([tuple(tags) for tags in phrases.tags]), phrases.sentences
 
@@ -97,12 +97,12 @@ def shares(language: str, seed: int) -> dict[int, FloatArray]:
     of_texts = hashlib.sha256(b"\n".join(texts)).hexdigest()
     if not RUNS.arrays(name) or str(RUNS.arrays(name)["texts"]) != of_texts:
         models = {size: SyntaxModel.load(tuned(language, size, seed)) for size in sizes}
-        found = {
+        results = {
             f"{size}": neighbour_shares(model.encode(texts), groups, (1, 5), origins, seed)
             for size, model in models.items()
         }
-        RUNS.put(name, {"texts": np.array(of_texts), **found})
-        print(language, seed, {name: found[name].mean(0).round(3).tolist() for name in found}, flush=True)
+        RUNS.put(name, {"texts": np.array(of_texts), **results})
+        print(language, seed, {name: results[name].mean(0).round(3).tolist() for name in results}, flush=True)
     arrays = RUNS.arrays(name)
     return {size: arrays[f"{size}"] for size in sizes}
 
@@ -120,12 +120,12 @@ def rows(language: str, seeds: list[int]) -> Iterator[dict[str, Any]]:
     before: list[FloatArray] | None = None
     known = [shares(language, seed) for seed in seeds]
     for size in known[0]:
-        found = [one[size] for one in known]
-        mean = 100 * np.mean([one.mean(0) for one in found], 0)
+        values = [one[size] for one in known]
+        mean = 100 * np.mean([one.mean(0) for one in values], 0)
         row = {"pairs": size, "nearest_1": round(float(mean[0]), 1), "nearest_5": round(float(mean[1]), 1)}
         if before is not None:
-            row["p"] = round(not_better(before, found), 4)
-        before = found
+            row["p"] = round(not_better(before, values), 4)
+        before = values
         yield row
 
 
@@ -138,9 +138,9 @@ def main() -> None:
     figures: dict[str, Any] = {}
     with one_blas_thread():
         for language in options.languages:
-            found = list(rows(language, options.seeds))
+            all_rows = list(rows(language, options.seeds))
             texts, groups, _ = measured_texts(language)
-            figures[language] = {"texts": len(texts), "groups": len(np.unique(groups)), "rows": found}
+            figures[language] = {"texts": len(texts), "groups": len(np.unique(groups)), "rows": all_rows}
             print(language, json.dumps(figures[language]), flush=True)
     report("syntax_transfer", {"seeds": len(options.seeds), "languages": figures})
 

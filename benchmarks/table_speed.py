@@ -1,12 +1,12 @@
 """Annotate and prune a real table of 1.1 million entries, against decompressing and compressing it with gzip.
 
 `zcat T | gzip -6` is what a table costs to pass through any filter of a shell pipeline; igzip to igzip -1 is the floor
-for any program that reads and writes gzip.  phrasetool compresses at level 1: `zcat T | gzip -1` stands beside it, and
-how large the annotated table is by all of them.
+for any program that reads and writes gzip.  phrasetool compresses at level 1: `zcat T | gzip -1` is given next to it,
+with the size of the annotated table by all of them.
 
-With one thread, a second core still reads and writes beside the one that works; one core does all by itself.
+With one thread, a second core still reads and writes next to the one that works; with one core, it does everything.
 
-What a command takes until it does something, on a table of a hundred entries, no thread shortens; the rest of its CPU
+The start-up time of a command, on a table of a hundred entries, does not depend on threads; the rest of its CPU
 time two threads can halve at best.  So long it would take if threads never waited: `least`.
 """
 
@@ -28,11 +28,13 @@ FEW = 100
 
 def megabytes(annotated: str) -> dict[str, float]:
     """How large the annotated table is, and how large gzip would make it."""
-    found = {"annotate": os.path.getsize(annotated)}
+    sizes = {"annotate": os.path.getsize(annotated)}
     for level in (1, 6):
-        done = subprocess.run(f"zcat {annotated} | gzip -{level} | wc -c", shell=True, capture_output=True, check=True)
-        found[f"gzip -{level}"] = int(done.stdout)
-    return {name: round(size / 1e6, 1) for name, size in found.items()}
+        process = subprocess.run(
+            f"zcat {annotated} | gzip -{level} | wc -c", shell=True, capture_output=True, check=True
+        )
+        sizes[f"gzip -{level}"] = int(process.stdout)
+    return {name: round(size / 1e6, 1) for name, size in sizes.items()}
 
 
 def beginning(table: str) -> str:

@@ -38,26 +38,30 @@ def split(treebanks: Path, language: str) -> tuple[Path, Path]:
 
 
 def files(treebanks: Path) -> tuple[list[str], dict[str, str]]:
-    """What is given to `train`, and the test sets."""
-    given: list[str] = []
+    """Return the arguments of `train`, and the test sets."""
+    arguments: list[str] = []
     tests: dict[str, str] = {}
     for language in LANGUAGES:
         for name in (f"{language}-train", *MORE.get(language, ())):
-            given += ["--treebank", language, str(treebanks / f"{name}.conllu.gz")]
-        given += ["--dev", language, str(treebanks / f"{language}-dev.conllu.gz")]
+            arguments += ["--treebank", language, str(treebanks / f"{name}.conllu.gz")]
+        arguments += ["--dev", language, str(treebanks / f"{language}-dev.conllu.gz")]
         tests[language] = str(treebanks / f"{language}-test.conllu.gz")
     for language in SPLIT:
         train, test = split(treebanks, language)
-        given += ["--treebank", language, str(train)]
+        arguments += ["--treebank", language, str(train)]
         tests[language] = str(test)
-    return given, tests
+    return arguments, tests
 
 
 def measured(language: str, test: str) -> dict[str, Any]:
     path = FOLDER / "found.json"
     usage([COMMAND, "evaluate-model", test, "-m", str(FOLDER / "model"), "--language", language, "--json", str(path)])
-    found = json.loads(path.read_text("utf-8"))
-    kept = {"words": found["words"], "cased": 100 * found["accuracy"], "lower": 100 * found["lower_accuracy"]}
+    evaluation = json.loads(path.read_text("utf-8"))
+    kept = {
+        "words": evaluation["words"],
+        "cased": 100 * evaluation["accuracy"],
+        "lower": 100 * evaluation["lower_accuracy"],
+    }
     if language in BARS:
         bars = dict(zip(("cased", "lower"), BARS[language], strict=True))
         kept["bar"] = bars
@@ -92,31 +96,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--treebanks", type=Path, default=DATA / "ud")
     parser.add_argument("--epochs", type=int, help="Passes over the sentences; of `train` where nothing is said.")
-    parser.add_argument("--measure", action="store_true", help="Take the model that is there.")
+    parser.add_argument("--measure", action="store_true", help="Use the existing model.")
     arguments = parser.parse_args()
     if not arguments.treebanks.is_dir():
         sys.exit(f"{arguments.treebanks}: no such folder; name one with --treebanks")
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
     os.nice(10)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    given, tests = files(arguments.treebanks)
+    data_arguments, tests = files(arguments.treebanks)
     epochs = ["--epochs", str(arguments.epochs)] if arguments.epochs else []
     model, spent = FOLDER / "model", FOLDER / "spent.json"
     if not arguments.measure:
-        command = [COMMAND, "train", "tagger", *given, *epochs, "--threads", "1", "--overwrite"]
+        command = [COMMAND, "train", "tagger", *data_arguments, *epochs, "--threads", "1", "--overwrite"]
         used = usage([*command, "--device", "cpu", "-o", str(model), "-q"])
         spent.write_text(json.dumps({"cpu_seconds": used.cpu, "peak_bytes": used.peak}), "utf-8")
     config = json.loads((model / "config.json").read_text("utf-8"))
     size = sum(file.stat().st_size for file in model.iterdir())
-    found = {language: measured(language, test) for language, test in tests.items()}
+    results = {language: measured(language, test) for language, test in tests.items()}
     training = {**json.loads(spent.read_text("utf-8")), "epochs": config["training"]["epochs_done"]}
     report(
         "tagger",
         {
             "training": {**training, "sentences": config["training"]["sentences"], "model_bytes": size},
             "tags": config["tags"],
-            "languages": found,
-            "goal": {language: found[language]["cased"] >= GOAL for language in LANGUAGES},
+            "languages": results,
+            "goal": {language: results[language]["cased"] >= GOAL for language in LANGUAGES},
             "tagging": tagging_speed(arguments.treebanks),
         },
     )

@@ -41,13 +41,13 @@ def corpus(size: int) -> PhrasePairs:
         str(CORPUS / "train.de.gz"), str(CORPUS / "train.en.gz")
     )
     chosen = np.sort(np.random.default_rng(1).permutation(len(sources))[:PAIRS])
-    found = frequent_words(targets, target_symbols.words, 2, size)
-    others = [b"other-word-%d" % i for i in range(size - len(found))]
+    words = frequent_words(targets, target_symbols.words, 2, size)
+    others = [b"other-word-%d" % i for i in range(size - len(words))]
     source_words = frequent_words(sources, source_symbols.words, 2, 0)
     return PhrasePairs(
         in_vocabulary(sources.select(chosen), source_symbols.words, source_words),
-        in_vocabulary(targets.select(chosen), target_symbols.words, found),
-        np.ones(PAIRS, np.int64), source_words, Vocabulary([*found.words, *others]),
+        in_vocabulary(targets.select(chosen), target_symbols.words, words),
+        np.ones(PAIRS, np.int64), source_words, Vocabulary([*words.words, *others]),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Translators that predict word vectors beside each other: tables 1 and 2 of Bhat, Kumar and Tsvetkov (2020).
+"""Comparison of translators that predict word vectors: tables 1 and 2 of Bhat, Kumar and Tsvetkov (2020).
 
 The preset `gru` on Multi30k German-English, several seeds a loss, the best epoch on the development set, one thread.
 Target vectors: fastText of the English side and of monolingual captions, the same for all runs.  The margin of a loss
@@ -85,11 +85,11 @@ def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray
     pairs = PhrasePairs(
         pairs.sources.select(short), pairs.targets.select(short), pairs.counts[short], *vocabularies
     )  # fmt: skip
-    found = read_sentence_pairs(*(str(folder / f"dev.{side}") for side in (source, target)))
+    dev_pairs = read_sentence_pairs(*(str(folder / f"dev.{side}") for side in (source, target)))
     development = PhrasePairs(
-        in_vocabulary(found[0], found[2].words, vocabularies[0]),
-        in_vocabulary(found[1], found[3].words, vocabularies[1]),
-        np.ones(len(found[0]), np.int64), *vocabularies,
+        in_vocabulary(dev_pairs[0], dev_pairs[2].words, vocabularies[0]),
+        in_vocabulary(dev_pairs[1], dev_pairs[3].words, vocabularies[1]),
+        np.ones(len(dev_pairs[0]), np.int64), *vocabularies,
     )  # fmt: skip
     kept = WORK / "translators" / f"{corpus}.npz"
     if kept.is_file():
@@ -116,16 +116,16 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     log: list[TranslatorReport] = []
     began = time.process_time()
     folder = WORK / "translators" / name
-    begun = (folder / CHECKPOINT).exists()
+    interrupted = (folder / CHECKPOINT).exists()
     model = train_translator(
         pairs,
         development,
         table,
         settings,
-        TrainingRun(folder, resume=begun, overwrite=not begun, on_report=log.append),
+        TrainingRun(folder, resume=interrupted, overwrite=not interrupted, on_report=log.append),
     )
     # Of a training that was interrupted only the end was seen.
-    seconds = time.process_time() - began if not begun else 0.0
+    seconds = time.process_time() - began if not interrupted else 0.0
     shutil.rmtree(folder)
     figures: dict[str, Any] = {
         "corpus": corpus, "loss": loss, "loss_options": dict(settings.loss_options), "centring": settings.centring,
@@ -135,8 +135,11 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     }  # fmt: skip
     statistics = {}
     for test in ("dev", *(CORPORA[corpus][2] if sets else ())):
-        found, repeated = translated(model, corpus, test)
-        statistics[test], figures[test] = found.astype(np.int16), {"bleu": bleu(found), "without repetitions": repeated}
+        hypotheses, repeated = translated(model, corpus, test)
+        statistics[test], figures[test] = (
+            hypotheses.astype(np.int16),
+            {"bleu": bleu(hypotheses), "without repetitions": repeated},
+        )
     if sets:
         everything = np.concatenate([statistics[test] for test in CORPORA[corpus][2]])
         figures["ALL"] = {"bleu": bleu(everything)}
@@ -189,10 +192,10 @@ def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[st
 def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, float]:
     """BLEU statistics of greedy translations, and BLEU without words that repeat the one before."""
     pairs, sources, references = ids(corpus, test)
-    found = translate(model.network, pairs.sources, model.temperature)
+    hypotheses = translate(model.network, pairs.sources, model.temperature)
     lines = [
         replace_unknown_words(translation, model.target_vocabulary.words, source, {})
-        for translation, source in zip(found, sources, strict=True)
+        for translation, source in zip(hypotheses, sources, strict=True)
     ]
     texts_ = [b" ".join(words).decode("utf-8", "replace") for words in lines]
     fewer = [b" ".join(remove_repetitions(words)).decode("utf-8", "replace") for words in lines]
@@ -213,7 +216,7 @@ def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
 
 
 def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
-    """Table 2, with the words before those of the translation: predictions beside the reference's word there."""
+    """Table 2, with the words before those of the translation: predictions next to the reference's word there."""
     network = model.network
     pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
     rows = []
@@ -244,11 +247,11 @@ def _compared(model: TranslatorModel, predicted: Any, wanted: Any) -> Any:
 def _table_2(rows: Any) -> dict[str, float]:
     nearest, right, above = rows.double().unbind(1)
     good = above == 0
-    found = {f"accuracy@{k}": float((above < k).double().mean()) for k in (1, 2, 5, 10)}
-    found["right: cosine with the nearest"] = float(nearest[good].mean())
-    found["wrong: cosine with the nearest"] = float(nearest[~good].mean())
-    found["wrong: cosine with the target"] = float(right[~good].mean())
-    return {name: round(value, 4) for name, value in found.items()}
+    accuracies = {f"accuracy@{k}": float((above < k).double().mean()) for k in (1, 2, 5, 10)}
+    accuracies["right: cosine with the nearest"] = float(nearest[good].mean())
+    accuracies["wrong: cosine with the nearest"] = float(nearest[~good].mean())
+    accuracies["wrong: cosine with the target"] = float(right[~good].mean())
+    return {name: round(value, 4) for name, value in accuracies.items()}
 
 
 def margin(loss: str) -> dict[str, float]:
@@ -266,7 +269,7 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         for value in MARGINS:
             options = {**LOSSES[loss], "margin": value}
             yield f"margin-{loss}-{value}", ("multi30k-de-en", loss, options, SHORT, 1, False)
-    # What takes longest comes last.
+    # The longest run comes last.
     for slow, seed in itertools.product((False, True), SEEDS):
         for loss, options in LOSSES.items():
             if slow == loss.startswith("cross-entropy"):

@@ -25,7 +25,7 @@ def main() -> None:
         str(moses / "reordering-table.wbe-msd-bidirectional-fe.gz"), "--lm", str(moses / "lm5.pruned.arpa.gz"),
         "-o", str(start),
     ])  # fmt: skip
-    found: dict = {
+    results: dict = {
         "Moses' weights": dev_bleu(str(moses / "moses.ini"), data),
         "default weights": dev_bleu(str(start), data),
     }
@@ -39,18 +39,18 @@ def main() -> None:
                 "--seed", str(seed), "--log", str(log), "-o", str(tuned),
             ])  # fmt: skip
             runs = [json.loads(line) for line in log.read_text().splitlines()]
-            found[f"{algorithm}, seed {seed}"] = {
+            results[f"{algorithm}, seed {seed}"] = {
                 "BLEU": dev_bleu(str(tuned), data), "runs": len(runs), "seconds": round(seconds, 1),
             }  # fmt: skip
-    report("tuning", found)
+    report("tuning", results)
 
 
 def dev_bleu(ini: str, data) -> float:
     """BLEU of the development set, plain stacks of 200."""
     model = MosesModel.read(ini)
     translator, text = model.load((data / "dev.de").read_bytes(), threads=2)
-    found = translator.translate_all(text.sentences, model.search, threads=2)
-    lines = [translator.text(translation).decode() for translation in found]
+    translations = translator.translate_all(text.sentences, model.search, threads=2)
+    lines = [translator.text(translation).decode() for translation in translations]
     references = (data / "dev.en").read_text().splitlines()
     return bleu(lines, references)
 

@@ -1,4 +1,4 @@
-"""What vocabulary maps and shortlists cover, at equal candidates of a sentence, and how fast they are written.
+"""Coverage of vocabulary maps and shortlists, at equal candidates per sentence, and speed of writing them.
 
 For each language pair, a table (the reference run's, or one extracted here into the work folder), and its test sets:
 
@@ -91,14 +91,14 @@ def covered(sides: tuple[list[list[str]], list[list[str]]], chosen: Map, always:
     """Mean candidates of a sentence, and the share of the reference tokens among them."""
     fixed, sizes, hits, tokens = set(always), 0, 0, 0
     for source, target in zip(*sides, strict=True):
-        found = fixed.union(*(chosen[key] for key in runs(source) if key in chosen))
-        sizes, tokens = sizes + len(found), tokens + len(target)
-        hits += sum(word in found for word in target)
+        candidates = fixed.union(*(chosen[key] for key in runs(source) if key in chosen))
+        sizes, tokens = sizes + len(candidates), tokens + len(target)
+        hits += sum(word in candidates for word in target)
     return sizes / len(sides[0]), hits / tokens
 
 
 def vocabulary_map(table: Path, least: float, work: Path, needed: set[str]) -> tuple[Map, list[str]]:
-    """What a vocabulary map says of the phrases that are needed, and what is always a candidate."""
+    """Return the candidates of the needed phrases in a vocabulary map, and those that are always candidates."""
     path = work / "vmap.txt"
     command(
         "export", table, "--to", "vmap", "-o", path, "--always", ALWAYS, "--min-probability", least, "--targets", 1000
@@ -135,20 +135,20 @@ def curves(corpus: Corpus, threads: str) -> dict[str, Any]:
         for source, target, share in listed:
             if share >= least:
                 lists[-1][source].add(target)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for kind, ours, longest in (("vmap", [chosen for chosen, _ in maps], LONGEST), ("shortlist", lists, 1)):
         sizes, shares = zip(*(covered(sides, chosen, always) for chosen in ours), strict=True)
         counts = [
             covered(sides, {k: set().union(*v[:depth]) for k, v in ranked.items() if k.count(" ") < longest}, always)
             for depth in DEPTHS
         ]
-        found[kind] = {
+        results[kind] = {
             "candidates": [round(size, 2) for size, _ in counts],
             "counts": [round(100 * share, 2) for _, share in counts],
             "ours": [round(100 * float(np.interp(size, sizes, shares)), 2) for size, _ in counts],
             "outside": [not sizes[0] <= size <= sizes[-1] for size, _ in counts],
         }
-    return found
+    return results
 
 
 def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
@@ -159,9 +159,9 @@ def rightness(corpus: Corpus, threads: str) -> dict[str, Any]:
         "export", table_of(corpus, threads), "--to", "lexicon", "-o", document.with_suffix(".tsv"), "--json", document,
         "--evaluate", *texts, "--threads", threads,
     )  # fmt: skip
-    told = json.loads(document.read_text())
-    right = told["rightness"]
-    return {"pairs": told["pairs"], "seen": right.pop("pairs"), **right}
+    report = json.loads(document.read_text())
+    right = report["rightness"]
+    return {"pairs": report["pairs"], "seen": right.pop("pairs"), **right}
 
 
 def speed(corpus: Corpus, threads: str, rounds: int) -> dict[str, Any]:
@@ -169,15 +169,15 @@ def speed(corpus: Corpus, threads: str, rounds: int) -> dict[str, Any]:
     table, work = table_of(corpus, threads), WORK / "vocabulary_maps" / corpus.name
     work.mkdir(parents=True, exist_ok=True)
     lines = int(subprocess.run(f"zcat {table} | wc -l", shell=True, check=True, capture_output=True).stdout)
-    found: dict[str, Any] = {"entries": lines, "threads": int(threads)}
+    results: dict[str, Any] = {"entries": lines, "threads": int(threads)}
     for kind in ("vmap", "shortlist", "lexicon", "bicleaner"):
         arguments = ["export", table, "--to", kind, "-o", work / f"{kind}.out.gz", "--threads", threads, "-q"]
         used = [usage([COMMAND, *map(str, arguments)]) for _ in range(rounds + 1)][1:]
-        found[kind] = {
+        results[kind] = {
             "wall": summary([one.wall for one in used]), "cpu": summary([one.cpu for one in used]),
             "peak": max(one.peak for one in used),
         }  # fmt: skip
-    return found
+    return results
 
 
 def main() -> None:
@@ -185,13 +185,13 @@ def main() -> None:
     parser.add_argument("pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--threads", default="2")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     # First: a process counts the memory of the one that starts it as its own.
-    timed = {given.pairs[0]: speed(PAIRS[given.pairs[0]], given.threads, given.rounds)}
+    timed = {options.pairs[0]: speed(PAIRS[options.pairs[0]], options.threads, options.rounds)}
     figures: dict[str, Any] = {"always": ALWAYS, "speed": timed, "pairs": {}}
-    for name in given.pairs:
+    for name in options.pairs:
         corpus = PAIRS[name]
-        figures["pairs"][name] = {**curves(corpus, given.threads), "lexicon": rightness(corpus, given.threads)}
+        figures["pairs"][name] = {**curves(corpus, options.threads), "lexicon": rightness(corpus, options.threads)}
     report("vocabulary_maps", figures)
 
 

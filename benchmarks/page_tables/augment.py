@@ -10,8 +10,8 @@ from page_tables.kept_results import difference, find, markdown
 
 
 def _pairs() -> dict[str, Any]:
-    found: dict[str, Any] = find("augmenting/pairs")
-    return found
+    pairs: dict[str, Any] = find("augmenting/pairs")
+    return pairs
 
 
 def new_entries() -> str:
@@ -20,9 +20,9 @@ def new_entries() -> str:
     for pair, found in _pairs().items():
         for weights, systems in (("as they were", found["as it was"]), ("tuned, {} seeds", found["BLEU"])):
             for system, figures in systems.items():
-                told = difference(figures["to plain"]) if "to plain" in figures else ""
+                difference_text = difference(figures["to plain"]) if "to plain" in figures else ""
                 of = weights.format(len(figures["BLEU"]))
-                rows.append([pair, system, of, f"{np.mean(figures['BLEU']):.2f}", told])
+                rows.append([pair, system, of, f"{np.mean(figures['BLEU']):.2f}", difference_text])
     return markdown("pair | entries | weights | BLEU | difference to plain", rows)
 
 

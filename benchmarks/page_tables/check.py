@@ -1,4 +1,4 @@
-"""Tables for the documents: what the checks say of right input, and what they cost."""
+"""Tables for the documents: results of the checks on correct input, and their cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _row(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def right_inputs() -> str:
-    """What the checks measured on right input, and how much of it they refused."""
+    """Measurements of the checks on correct input, and the share that they refused."""
     inputs = find("right_inputs/inputs")
     rows = [_row(name, found) for name, found in sorted(inputs.items()) if not _small(name)]
     for mark, title in (_CUTS, _FORMS):

@@ -10,7 +10,7 @@ SIZES, MACHINES, CORES = (10**9, 10**11), (1, 10, 100), 16
 
 
 def costs() -> str:
-    """Threads of one process beside as many processes of a cluster."""
+    """Threads of one process compared with as many processes of a cluster."""
     copies, more = find("cluster/copies"), find("cluster/each more")
     ratios = {name.partition(" to ")[0]: found["median"] for name, found in more.items()}
     rows = []
@@ -34,7 +34,7 @@ def _time(seconds: float) -> str:
 
 
 def projection() -> str:
-    """What tables take in part files, if each core is as fast as one process was."""
+    """Estimated times of tables in part files, if each core is as fast as one process was."""
     entries = find("cluster/entries in parts")
     rate = entries / find("cluster/engines/1 processes/seconds, in parts/median")
     rows = [[f"{size:,}", *(_time(size / (rate * CORES * machines)) for machines in MACHINES)] for size in SIZES]

@@ -1,4 +1,4 @@
-"""Tables for the documents: what columns of models are worth to a decoder, beside the six columns there are."""
+"""Tables for the documents: value of columns of models for a decoder, in addition to the six existing columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neural_columns import COMPARED
 
 from page_tables.kept_results import difference, find, markdown
 
-# What a comparison adds -> the page that tells of it.
+# Addition of a comparison -> the page that describes it.
 _PAGES = {
     "translators": ("plain", "translators", "six", "six, translators", "six, softmax"),
     "syntax": ("plain", "syntax", "six", "six, syntax"),
@@ -26,11 +26,11 @@ def columns(systems: tuple[str, ...]) -> str:
         there = [name for name in systems if name in found["BLEU"]]
         # Of pairs that were not tuned with what the page tells of, other pages tell.
         for name in there if set(there) - {"plain", "six"} else ():
-            told = ""
+            difference_text = ""
             if more := found["differences"].get(f"{name} - {without.get(name)}"):
-                told = f"{difference(more)} to {without[name]}"
+                difference_text = f"{difference(more)} to {without[name]}"
             bleu = found["BLEU"][name]
-            rows.append([pair, name, f"{len(bleu)}", f"{np.mean(bleu):.2f}", told])
+            rows.append([pair, name, f"{len(bleu)}", f"{np.mean(bleu):.2f}", difference_text])
     return markdown("pair | columns | seeds | BLEU | difference", rows)
 
 

@@ -11,8 +11,8 @@ _SHOWN = (0, 3, 5)
 
 
 def _pairs() -> dict[str, Any]:
-    found: dict[str, Any] = find("vocabulary_maps/pairs")
-    return found
+    pairs: dict[str, Any] = find("vocabulary_maps/pairs")
+    return pairs
 
 
 def coverage() -> str:
@@ -20,9 +20,9 @@ def coverage() -> str:
     rows = []
     for pair, kinds in _pairs().items():
         for kind in ("vmap", "shortlist"):
-            found = kinds[kind]
+            figures = kinds[kind]
             for place in _SHOWN:
-                numbers = (found[name][place] for name in ("candidates", "counts", "ours"))
+                numbers = (figures[name][place] for name in ("candidates", "counts", "ours"))
                 size, counts, ours = numbers
                 rows.append([pair, kind, f"{size:.0f}", f"{counts:.1f}", f"{ours:.1f}", f"{ours - counts:+.1f}"])
     return markdown("pair | list | candidates of a sentence | most frequent translations | export | difference", rows)
@@ -32,10 +32,10 @@ def lexicons() -> str:
     """How often pairs of lexicons are right in texts that nothing was learnt from."""
     rows = []
     for pair, kinds in _pairs().items():
-        found = kinds["lexicon"]
+        lexicon = kinds["lexicon"]
         rows.append([
-            pair, f"{found['pairs']:,}", f"{found['seen']:,}", f"{100 * found['right'] / found['seen']:.0f}",
-            f"{100 * found['right_places'] / found['places']:.0f}",
+            pair, f"{lexicon['pairs']:,}", f"{lexicon['seen']:,}", f"{100 * lexicon['right'] / lexicon['seen']:.0f}",
+            f"{100 * lexicon['right_places'] / lexicon['places']:.0f}",
         ])  # fmt: skip
     return markdown("pair | term pairs | with a source in the text | right, % of pairs | right, % of sentences", rows)
 

@@ -19,15 +19,15 @@ RESULTS = ROOT / "benchmarks" / "results"
 @cache
 def results(name: str) -> dict[str, Any]:
     """The JSON file that a benchmark wrote."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
-    return found
+    results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+    return results
 
 
 def find(path: str) -> Any:
-    """What stands at a path; see the module.
+    """Return the value at a path; see the module.
 
     Raises:
-        KeyError: there is nothing; with the names that there are.
+        KeyError: the path does not exist; the message lists the existing names.
     """
     first, *names = path.split("/")
     if not (RESULTS / f"{first}.json").is_file():

@@ -39,9 +39,9 @@ def _ladders(place: str) -> str:
 
 def means() -> str:
     """Mean gain over the pairs."""
-    found = find("ladders/mean")
+    mean = find("ladders/mean")
     return markdown("step | pairs | mean gain over `table`", [
-        [step, str(of["pairs"]), f"{of['total']:+.2f}"] for step, of in found.items()
+        [step, str(of["pairs"]), f"{of['total']:+.2f}"] for step, of in mean.items()
     ])  # fmt: skip
 
 

@@ -37,12 +37,12 @@ def loss_times() -> str:
 
 def encoder_accuracy() -> str:
     """Accuracy, speed of training and of annotating by encoder and dimension."""
-    found = find("encoders/encoders")
+    encoders = find("encoders/encoders")
     titles = {"rae": "RAE", "mean-max": "mean-max", "mean-max, layers trained": "mean-max, layers trained"}
     rows = []
     for n in (50, 200, 512):
         for kind, title in titles.items():
-            there = found[f"{kind}, n = {n}"]
+            there = encoders[f"{kind}, n = {n}"]
             accuracy = f"{there['accuracy_at_1']:.3f}" if "accuracy_at_1" in there else ""
             for key, early in there.items():
                 if key.startswith("after_"):
@@ -75,7 +75,7 @@ def held_out() -> str:
 
 
 def sentence_encoders() -> str:
-    """Accuracy of encoders from elsewhere, by normalisation."""
+    """Accuracy of external encoders, by normalisation."""
     titles = {
         "mean, learnt": "`train --architecture mean`, learnt",
         "mean, identity": "`train --architecture mean`, identity",
@@ -83,11 +83,11 @@ def sentence_encoders() -> str:
         "transformers": "transformers", "sentence-transformers": "sentence-transformers",
     }  # fmt: skip
     ways = ("cosine", "centred", "margin", "centred-margin")
-    found = find("sentence_encoders/accuracy_at_1")
+    accuracies = find("sentence_encoders/accuracy_at_1")
     rows = [
-        [title, *(f"{found[name][way]:.3f}" if way in found[name] else "" for way in ways)]
+        [title, *(f"{accuracies[name][way]:.3f}" if way in accuracies[name] else "" for way in ways)]
         for name, title in titles.items()
-        if name in found
+        if name in accuracies
     ]
     return markdown("encoder | raw | centred | margin (CSLS) | both", rows)
 

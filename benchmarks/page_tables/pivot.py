@@ -30,8 +30,8 @@ _WORDS, _RERANKED, _TRANSLATED = "+words", "+rerank", "translated"
 
 def _pairs() -> dict[str, dict[str, Any]]:
     """Name of a pair -> its systems, those with figures; pairs in the order of their names here."""
-    found = find("pivoting/pairs")
-    return {name: found[pair]["systems"] for pair, name in _NAMES.items() if pair in found}
+    pairs = find("pivoting/pairs")
+    return {name: pairs[pair]["systems"] for pair, name in _NAMES.items() if pair in pairs}
 
 
 def systems() -> str:

@@ -41,13 +41,13 @@ def escaped(method: str) -> str:
 
 
 def stars(compared: Comparison) -> str:
-    """See `mark`."""
+    """Return the stars of a comparison."""
     return mark(compared.p, compared.low, compared.high)
 
 
-def change(found: Comparison) -> str:
+def change(comparison: Comparison) -> str:
     """A difference with its interval and whether it is significant."""
-    return f"{found.difference:+.2f}{stars(found)} ({found.low:+.2f} to {found.high:+.2f})"
+    return f"{comparison.difference:+.2f}{stars(comparison)} ({comparison.low:+.2f} to {comparison.high:+.2f})"
 
 
 def complete() -> list[Study]:
@@ -63,10 +63,10 @@ def summary() -> str:
             pair.rows("semantic", "threshold", 0.7, LOSS), pair.method(DEFAULT, 0.1), pair.method("count", 0.1),
             pair.method("significance", 0.1),
         ]  # fmt: skip
-        found = [pair.compare(rows, pair.full) for rows in systems]
+        comparisons = [pair.compare(rows, pair.full) for rows in systems]
         cells.append([
             title(pair), f"{pair.mean(pair.full, 'of'):,.0f}", f"{pair.bleu(pair.full):.2f}",
-            *(f"{one.difference:+.2f}{stars(one)}" for one in found),
+            *(f"{one.difference:+.2f}{stars(one)}" for one in comparisons),
         ])  # fmt: skip
     head = "language pair | entries | BLEU | threshold 0.7 | 10 % kept | 10 %, by count | 10 %, by significance"
     return markdown(head, cells)
@@ -101,10 +101,11 @@ def rule(loss: str = LOSS) -> str:
         rows = pair.rows("semantic", "threshold", 0.7, loss)
         if not rows:
             continue
-        found = pair.compare(rows, pair.full)
+        comparison = pair.compare(rows, pair.full)
         cells.append([
             title(pair), f"{pair.bleu(pair.full):.2f}", f"{100 * (1 - pair.mean(rows, 'share')):.1f} %",
-            f"{100 * (1 - pair.mean(rows, 'occurrences')):.1f} %", change(found), "yes" if found.non_inferior else "no",
+            f"{100 * (1 - pair.mean(rows, 'occurrences')):.1f} %", change(comparison),
+            "yes" if comparison.non_inferior else "no",
         ])  # fmt: skip
     head = "language pair | full | entries removed | occurrences removed | BLEU | non-inferior"
     return markdown(head, cells)
@@ -162,22 +163,22 @@ def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence
 
     Models of the first seed choose, models of all seeds are compared.
     """
-    found = []
+    pairings = []
     for size in SIZES:
         best, other = pair.best_on_dev(WITH, size), pair.best_on_dev(WITHOUT, size)
         rows, others = pair.method(best, size), pair.method(other, size)
-        found.append((size, best, other, rows, others, pair.compare(rows, others)))
-    return found
+        pairings.append((size, best, other, rows, others, pair.compare(rows, others)))
+    return pairings
 
 
 def meaning() -> str:
     """The best method with similarities against the best without, at every size."""
     cells = []
     for pair in complete():
-        for size, best, other, rows, others, found in contests(pair):
+        for size, best, other, rows, others, comparison in contests(pair):
             cells.append([
                 title(pair), percent(size), escaped(best), escaped(other), f"{pair.bleu(rows):.2f}",
-                f"{pair.bleu(others):.2f}", change(found),
+                f"{pair.bleu(others):.2f}", change(comparison),
             ])  # fmt: skip
     return markdown(
         "language pair | kept | best with | best without | BLEU with | without | difference", cells, right=4
@@ -187,7 +188,7 @@ def meaning() -> str:
 def _contested(sign: int) -> int:
     """Comparisons that similarities win (1) or lose (-1) significantly."""
     every = [row[-1] for pair in complete() for row in contests(pair)]
-    return sum(found.significant and found.difference * sign > 0 for found in every)
+    return sum(comparison.significant and comparison.difference * sign > 0 for comparison in every)
 
 
 def _non_inferior(method: str, size: float) -> int:

@@ -32,14 +32,14 @@ _SAMPLES = 2000
 @cache
 def _runs(corpus: str) -> Mapping[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """System -> figures and outcomes a sentence, a seed each."""
-    found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    runs_by_system: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for name in RUNS.runs():
         if not name.startswith(f"{corpus}-"):
             continue
         figures = RUNS.record(name)
         outcomes = {kind: array.astype(np.int64) for kind, array in RUNS.arrays(name).items()}
-        found.setdefault(figures["system"], []).append((figures, outcomes))
-    return found
+        runs_by_system.setdefault(figures["system"], []).append((figures, outcomes))
+    return runs_by_system
 
 
 def classifiers(corpus: str) -> str:
@@ -64,7 +64,7 @@ def _told(quality: tuple[float, ...]) -> str:
 
 
 def length(corpus: str) -> str:
-    """What the length of sentences adds to F1, by a paired bootstrap over sentences, outcomes summed over seeds."""
+    """Contribution of sentence length to F1, by a paired bootstrap over sentences, outcomes summed over seeds."""
     rows = []
     runs = _runs(corpus)
     for without, with_ in _LENGTH:
@@ -84,8 +84,8 @@ def _difference(first: list[Any], second: list[Any], kind: str) -> str:
     own = float(np.subtract(*(_f1(rows.sum(0)) for rows in reversed(sums))))
     # Two-sided: how often resampled differences are on the other side of zero.
     p = min(1.0, 2 * (1 + min((samples <= 0).sum(), (samples >= 0).sum())) / (1 + _SAMPLES))
-    told = f"p = {p:.2f}" if p >= 0.01 else f"p = {p:.3f}"
-    return f"{own:+.1f} ({samples[_SAMPLES // 40]:+.1f} to {samples[-_SAMPLES // 40]:+.1f}), {told}"
+    p_text = f"p = {p:.2f}" if p >= 0.01 else f"p = {p:.3f}"
+    return f"{own:+.1f} ({samples[_SAMPLES // 40]:+.1f} to {samples[-_SAMPLES // 40]:+.1f}), {p_text}"
 
 
 def _f1(sums: Any) -> Any:
@@ -128,14 +128,14 @@ def reranking_by_language_model() -> str:
 
 
 def rerank_curve() -> str:
-    """What translators of more and more passes add, by their own BLEU on the first test set."""
+    """Contribution of translators with increasing passes, by their own BLEU on the first test set."""
     rows = []
     systems = find("reranking/pairs/multi30k-de-en")
     for system in sorted(set(systems) - {_LANGUAGE_MODEL}, key=lambda name: int(name.split()[1])):
-        found = systems[system]
-        (own,) = found["BLEU of the model"].values()
+        figures = systems[system]
+        (own,) = figures["BLEU of the model"].values()
         gains = [
-            f"{found[models]['all']['ALL']['difference']:+.2f}" if models in found else ""
+            f"{figures[models]['all']['ALL']['difference']:+.2f}" if models in figures else ""
             for models in ("forward", "forward and backward")
         ]
         rows.append([system.split()[1], f"{own:.1f}", *gains])

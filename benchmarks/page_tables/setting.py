@@ -14,8 +14,8 @@ _TITLES = {
 
 
 def _sections(names: list[str]) -> str:
-    found = [name[1:-1] for name in names if name.startswith("[") and name[1:-1] not in VERSION_1]
-    return ", ".join(f"`{name}`" for name in found)
+    sections = [name[1:-1] for name in names if name.startswith("[") and name[1:-1] not in VERSION_1]
+    return ", ".join(f"`{name}`" for name in sections)
 
 
 def sections() -> str:

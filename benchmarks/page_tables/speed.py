@@ -1,4 +1,4 @@
-"""Tables for the documents: speed and memory of the commands, and the engine beside Moses."""
+"""Tables for the documents: speed and memory of the commands, and the engine compared with Moses."""
 
 from __future__ import annotations
 
@@ -117,18 +117,18 @@ def engine() -> str:
 
 
 def decoders() -> str:
-    """Real Moses decoders beside ours."""
-    found = find("decoder/beside Moses")
+    """Comparison of real Moses decoders with ours."""
+    searches = find("decoder/beside Moses")
     titles = {
         "cube": "cube pruning, stack and pop limit 400", "stack": "stacks of 200",
     }  # fmt: skip
     rows = []
     for search, title in titles.items():
-        spent, ratios = found[search]["CPU ms a sentence"], found[search]["ratio to"]
+        spent, ratios = searches[search]["CPU ms a sentence"], searches[search]["ratio to"]
         rows.append([f"{title}: CPU per sentence", *(f"{spent[p]['median']:.1f} ms" for p in _DECODERS),
                      *(f"{ratios[p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
     for clock, title in (("wall", "one sentence from a cold start"), ("cpu", "the same, CPU")):
-        one = found[f"one sentence, {clock} s"]
+        one = searches[f"one sentence, {clock} s"]
         rows.append([title, *(f"{one[p]['median']:.1f} s" for p in _DECODERS),
                      *(f"{one['ratio to'][p]['median']:.2f}" for p in _DECODERS[:2])])  # fmt: skip
     return markdown("measurement | `moses` | `moses2` | `phrasetool` | ratio to `moses` | ratio to `moses2`", rows)
@@ -138,13 +138,13 @@ _DECODERS = ("moses", "moses2", "phrasetool")
 
 
 def decoder_scores() -> str:
-    """Model scores of the best derivations beside those of real Moses decoders."""
+    """Model scores of the best derivations compared with those of real Moses decoders."""
     rows = []
     for search, title in (("cube", "cube pruning"), ("stack", "stacks")):
         for program in _DECODERS[:2]:
-            found = find(f"decoder/beside Moses/{search}/model score against/{program}")
-            shares = (f"{100 * found[how]:.1f} %" for how in ("better", "equal", "worse"))
-            rows.append([f"{title}, `{program}`", f"{found['mean of ours']:.3f}", f"{found['mean of theirs']:.3f}",
+            scores = find(f"decoder/beside Moses/{search}/model score against/{program}")
+            shares = (f"{100 * scores[how]:.1f} %" for how in ("better", "equal", "worse"))
+            rows.append([f"{title}, `{program}`", f"{scores['mean of ours']:.3f}", f"{scores['mean of theirs']:.3f}",
                          *shares])  # fmt: skip
     return markdown(
         "search and program | mean, `phrasetool` | mean, Moses | `phrasetool` better | equal | `phrasetool` worse", rows

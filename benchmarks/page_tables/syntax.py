@@ -13,17 +13,17 @@ from page_tables.kept_results import difference, find, markdown
 
 RUNS = StoredStudy("syntax")
 
-# What stands beside the encoder, in order; and what it is called.
+# Baselines of the encoder, in order, and their names.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
 
 
 @cache
 def _runs() -> dict[str, list[dict[str, Any]]]:
     """Kind of model -> figures, a seed each."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    runs: dict[str, list[dict[str, Any]]] = {}
     for name in RUNS.runs():
-        found.setdefault(name.rpartition("-")[0], []).append(RUNS.record(name))
-    return found
+        runs.setdefault(name.rpartition("-")[0], []).append(RUNS.record(name))
+    return runs
 
 
 def _rows(test: str, cell: Callable[[list[dict[str, Any]]], str], more: Callable[[dict[str, Any]], list[str]]) -> str:
@@ -92,7 +92,7 @@ def transfer() -> str:
 
 
 def pruning() -> str:
-    """What syntax is worth in a criterion, in BLEU, at each size."""
+    """Value of syntax in a criterion, in BLEU, at each size."""
     rows = []
     for pair, found in find("syntax_pruning/pairs").items():
         sizes = found["differences"]

@@ -30,7 +30,7 @@ _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", 
 
 @cache
 def _runs(system: str) -> tuple[dict[str, Any], ...]:
-    """What its runs found, a seed each."""
+    """Results of its runs, one per seed."""
     records = [RUNS.record(f"{_SYSTEMS[system]}-{seed}") for seed in SEEDS]
     return tuple(record for record in records if record is not None)
 
@@ -70,14 +70,14 @@ def losses() -> str:
     for system, runs in _there():
         margin = runs[0]["loss_options"].get("margin")
         seeds = min(len(runs), len(_samples("vmf")))
-        told = ""
+        difference_text = ""
         if system != "vmf":
-            told = difference(compared(_samples("vmf")[:seeds], _samples(system)[:seeds]))
+            difference_text = difference(compared(_samples("vmf")[:seeds], _samples(system)[:seeds]))
         rows.append([
             system, f"{margin:g}" if margin and "cross" not in system else "", f"{len(runs)}",
             f"{np.mean([run['epochs'] for run in runs]):.0f}",
             f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}",
-            _spread([run["ALL"]["bleu"] for run in runs]), told,
+            _spread([run["ALL"]["bleu"] for run in runs]), difference_text,
             f"{np.mean([_dropping(run) for run in runs]):+.2f}",
         ])  # fmt: skip
     head = "loss | margin | seeds | epochs | CPU seconds | BLEU | difference to vmf | without repeated words"
@@ -85,7 +85,7 @@ def losses() -> str:
 
 
 def _dropping(run: dict[str, Any]) -> float:
-    """What BLEU of the first test set gains where words that repeat the one before are left out."""
+    """Gain in BLEU on the first test set from removing immediately repeated words."""
     return float(run["test_2016_flickr"]["without repetitions"] - run["test_2016_flickr"]["bleu"])
 
 
