@@ -122,8 +122,8 @@ def reranking_by_language_model() -> str:
     for pair, systems in find("reranking/pairs").items():
         for what, name in (("new", "the new feature"), ("all", "all features")):
             if _LANGUAGE_MODEL in systems:
-                found = systems[_LANGUAGE_MODEL]["language model"][what]["ALL"]
-                rows.append([pair, name, *(f"{found[key]:.2f}" for key in ("before", "after")), difference(found)])
+                gain = systems[_LANGUAGE_MODEL]["language model"][what]["ALL"]
+                rows.append([pair, name, *(f"{gain[key]:.2f}" for key in ("before", "after")), difference(gain)])
     return markdown("pair | tuned | before | after | difference (95 % interval)", rows, 2)
 
 
