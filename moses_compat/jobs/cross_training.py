@@ -15,7 +15,7 @@ from moses_compat.files.streams import Input
 from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext, pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
-from phrasetool.training.data import held_out
+from phrasetool.training.data import TextPairs, held_out
 from phrasetool.training.run import TrainingRun
 from phrasetool.watch import SILENT, Watch
 
@@ -30,7 +30,12 @@ _BEST = "best"
 
 
 def filter_by_cross_training(
-    request: FilterRequest, *, best_threshold: bool = False, seed: int = 1, watch: Watch = SILENT
+    request: FilterRequest,
+    *,
+    best_threshold: bool = False,
+    dev: tuple[str, str] | None = None,
+    seed: int = 1,
+    watch: Watch = SILENT,
 ) -> FilterReport:
     """Train two classifiers on a bitext, and keep the pairs that the classifier of the other half rates as parallel.
 
@@ -40,6 +45,7 @@ def filter_by_cross_training(
     Args:
         request: the settings of the filter.
         best_threshold: use the mean of the thresholds that were best in training instead of that of the request.
+        dev: a development set of right pairs; None holds out pairs of each half, wrong ones among them.
         seed: of the training.
         watch: progress listener.
 
@@ -48,7 +54,7 @@ def filter_by_cross_training(
         PhraseToolError: a file is standard input, or the folder cannot be written; or as in `filter_bitext`.
         DivergedError: a classifier is not better than chance.
     """
-    models = _cross_train(request.source, request.target, request.kept[0], seed, watch)
+    models = _cross_train(request.source, request.target, request.kept[0], dev, seed, watch)
 
     def make(sample: Sample, report: FilterReport) -> PairScorer:
         if best_threshold:
@@ -62,13 +68,14 @@ def filter_by_cross_training(
 
 
 def _cross_train(
-    source: str, target: str, output: str, seed: int, watch: Watch
+    source: str, target: str, output: str, dev: tuple[str, str] | None, seed: int, watch: Watch
 ) -> tuple[PairClassifierModel, PairClassifierModel]:
     """Train a classifier on each half of a bitext: the pairs at even and at odd positions, counted from 0.
 
     Args:
         source, target: the bitext; pairs with an empty side are skipped.
         output: the first output file, next to which models are stored.
+        dev: the development set of both, if there is one.
         seed: of the training.
         watch: progress listener.
 
@@ -84,6 +91,7 @@ def _cross_train(
         if path == STANDARD or is_pipe(path):
             shown = f"standard {name}" if path == STANDARD else path
             raise PhraseToolError(f"{shown}: two classifiers are trained before pairs are scored; name a file")
+    development = read_parallel_texts(*dev) if dev else None
     folder = classifier_folder(output)
     try:
         folder.mkdir(exist_ok=True)
@@ -96,7 +104,7 @@ def _cross_train(
         if not any((folder / half).exists() for half in _HALVES):
             _remove_classifiers(output)
         raise
-    first, second = (_classifier(folder, half, seed, watch) for half in _HALVES)
+    first, second = (_classifier(folder, half, development, seed, watch) for half in _HALVES)
     return first, second
 
 
@@ -133,7 +141,7 @@ def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
         yield from zip(*block.written, strict=True)
 
 
-def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassifierModel:
+def _classifier(folder: Path, half: str, development: TextPairs | None, seed: int, watch: Watch) -> PairClassifierModel:
     """Train on a half, or load the model of an interrupted run that had finished this half."""
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
@@ -145,13 +153,21 @@ def _classifier(folder: Path, half: str, seed: int, watch: Watch) -> PairClassif
     source, target = (os.fspath(folder / f"{half}.{side}") for side in _SIDES)
     everything = read_parallel_texts(source, target)
     try:
-        pairs, development = held_out(everything.up_to(settings.max_length), seed)
+        pairs = everything.up_to(settings.max_length)
         record = {"text": everything.fingerprint}
+        if development is None:
+            pairs, development = held_out(pairs, seed)
+        else:
+            development = development.up_to(settings.max_length)
+            record["dev"] = development.fingerprint
         if (place / "config.json").exists():
             model = PairClassifierModel.load(os.fspath(place))
-            if model.training.get("text") == record["text"]:
+            if all(model.training.get(name) == record.get(name) for name in ("text", "dev")):
                 return model
-        watch.say(f"training a classifier on the pairs at {half} positions: {len(pairs):,} pairs")
+        watch.say(
+            f"training a classifier on the pairs at {half} positions: {len(pairs):,} pairs, and "
+            f"{len(development):,} as its development set"
+        )
         unfinished = (place / CHECKPOINT).exists()
         with watch.items(f"train, {half}", settings.passes * len(pairs), "pair") as tick:
             run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)

@@ -658,6 +658,7 @@ ROWS = {
         "--force": Why("needs a larger text", "tests/cli/test_filter_bitext.py"),
         "--keep": "--keep 30%",
         "--cross-train": Why("trains two classifiers", "tests/cli/test_filter_bitext.py"),
+        "--dev": Why("trains two classifiers", "tests/cli/test_filter_bitext.py"),
     },
     "mine": {
         "--model": ("in/mixed.s in/mixed.t -m in/classifier -o out", "in/mixed.s in/mixed.t -m in/classifier2 -o out"),

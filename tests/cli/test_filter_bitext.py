@@ -311,7 +311,7 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
     source, target = bitext(tmp_path, dirty_lines(500))
     trained = {}
 
-    def classifier(folder, half, seed, watch):
+    def classifier(folder, half, development, seed, watch):
         lines = [(folder / f"{half}.{side}").read_bytes().splitlines() for side in ("source", "target")]
         trained[half] = list(zip(*lines, strict=True))
         return random_parallel_model(1 if half == "even" else 2)
@@ -334,7 +334,9 @@ def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
     from moses_compat.jobs import cross_training
     from moses_compat.jobs.filter_bitext import FilterRequest
 
-    monkeypatch.setattr(cross_training, "_classifier", lambda folder, half, seed, watch: random_parallel_model(seed))
+    monkeypatch.setattr(
+        cross_training, "_classifier", lambda folder, half, development, seed, watch: random_parallel_model(seed)
+    )
     request = FilterRequest(*map(str, bitext(tmp_path, dirty_lines(500))), (f"{tmp_path}/ks", f"{tmp_path}/kt"), 2.0)
     folder = cross_training.classifier_folder(request.kept[0])
     # What was learnt stays where the work is not complete.
@@ -370,6 +372,18 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
     assert done.err.count("training a classifier") == 2
     gone = [row for row, line in enumerate(rows(tmp_path / "scores")) if line[1] == b"rejected"]
     assert len(set(gone) & set(wrong)) > 0.8 * len(gone)
+    # A development set of right pairs chooses the threshold, and all pairs of a half are learnt from.
+    dev = bitext(tmp_path / "dev", [[line + b"\n" for line in side] for side in toy_lines(120, 9)])
+    done = run_inside(
+        "filter-bitext", source, target, "--cross-train", "--dev", *dev, "--scores", tmp_path / "dev.scores", *kept
+    )
+    assert done.code == 0, done.err
+    assert done.err.count("750 pairs, and 120 as its development set") == 2
+    assert read(tmp_path / "dev.scores") != read(tmp_path / "scores")
+    left = [row for row, line in enumerate(rows(tmp_path / "dev.scores")) if line[1] == b"kept"]
+    assert len(set(left) - set(wrong)) > 0.9 * len(left) > 900
+    alone = run_inside("filter-bitext", source, target, "-m", "model", "--dev", *dev, *kept)
+    assert (alone.code, "--dev is for --cross-train" in alone.err) == (2, True)
 
 
 def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):

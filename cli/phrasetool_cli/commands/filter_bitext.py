@@ -14,6 +14,7 @@ from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     FOR_ENCODERS,
     allow_empty_option,
+    dev_option,
     engine_options,
     force_option,
     json_document,
@@ -44,6 +45,7 @@ judge_options = sections(
     click.option("-m", "--model", "model_folder", metavar="FOLDER", help="Classifier of sentence pairs."),
     click.option("--cross-train", is_flag=True,
                  help="Train two classifiers, each on one half, to score the other half."),
+    dev_option("Right pairs, to choose the threshold of --cross-train.", "SOURCE TARGET"),
     sentence_encoder_options,
     click.option("--lm", "target_model", metavar="FILE", help="Language model of good text of the target."),
     click.option("--general-lm", "general_target_model", metavar="FILE",
@@ -100,8 +102,10 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
         return _by_language_models(values, explain)
     if general := [flag for name, flag in _GENERAL.items() if values[name]]:
         raise click.UsageError(f"{general[0]} is compared with a model of good text: name one with --lm or --source-lm")
+    if values["development"] and not values["cross_train"]:
+        raise click.UsageError("--dev is for --cross-train: a classifier knows its best threshold")
     if values["cross_train"]:
-        return _by_cross_training(threshold, explain)
+        return _by_cross_training(threshold, explain, values["development"])
     if encoder is not None and values["share"] is not None:
         threshold = -1.0
     if encoder is not None:
@@ -134,7 +138,9 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     return ChosenJudge(threshold, model.encoder is not None, True, filter_pairs)
 
 
-def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJudge:
+def _by_cross_training(
+    threshold: float | str | None, explain: bool, dev: tuple[str, str] | None
+) -> ChosenJudge:  # fmt: skip
     if explain:
         raise click.UsageError("--explain asks one classifier; name it with --model")
     _check_range(threshold, 0, "a probability from 0 to 1")
@@ -142,7 +148,8 @@ def _by_cross_training(threshold: float | str | None, explain: bool) -> ChosenJu
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
         from moses_compat.jobs.cross_training import filter_by_cross_training
 
-        return filter_by_cross_training(request, best_threshold=not isinstance(threshold, float), watch=watch)
+        best = not isinstance(threshold, float)
+        return filter_by_cross_training(request, best_threshold=best, dev=dev, watch=watch)
 
     return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, True, filter_pairs)
 
@@ -270,6 +277,7 @@ def command(
     if explain and scores is None:
         raise click.UsageError("--explain adds a column to --scores; name a file for it")
     inputs += [given[name] for name in ("source_model", "target_model", *_GENERAL) if given[name]]
+    inputs += given["development"] or []
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
     check_inputs(inputs)
