@@ -7,6 +7,7 @@ a column has no effect before.  Pruning comes last, and is tuned again.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,12 +89,22 @@ class ImproveRequest:
             raise ValueError("columns have no effect before tuning; leave out columns, too, or neither")
         if not self.does("prune") and self.size is not None:
             raise ValueError("a size is given, but pruning is left out")
+        if any(_same_files(pair, self.dev) for pair in self.tests):
+            raise ValueError("the test set is the development set, on which the weights are tuned; leave it out")
+        if not self.does("augment") and (self.texts or self.monolingual):
+            raise ValueError("texts for new entries are given, but augment is left out")
         if not any(self.does(step) for step in ("augment", "columns", "tune", "prune", "rerank")):
             raise ValueError("all steps that change the translations are left out")
 
     def does(self, step: str) -> bool:
         """Whether a step is done."""
         return step not in self.without
+
+
+def _same_files(first: TextPair, second: TextPair) -> bool:
+    """Whether both sides are the same texts, under whatever names."""
+    sides = ((first.source, second.source), (first.target, second.target))
+    return all(os.path.isfile(a) and os.path.isfile(b) and filecmp.cmp(a, b, shallow=False) for a, b in sides)
 
 
 @dataclass(frozen=True)

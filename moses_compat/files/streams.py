@@ -121,6 +121,8 @@ class Input:
             raise DataError(self.name, table_kind.why_no_bytes(path, expected.name))
         whole: Any = io.BufferedReader(_Headed(head, self._raw), 1 << 17)
         self.packing = packing.packing_of(head, path)
+        # Whether the text began with a byte order mark, known once its start was read.
+        self.has_mark = False
         try:
             self._stream: Any = self._unpacked(whole)
         except ModuleNotFoundError:
@@ -234,6 +236,7 @@ class Input:
 
     def _without_mark(self, start: bytes) -> bytes:
         if start.startswith(_BYTE_ORDER_MARK):
+            self.has_mark = True
             paths.notice(f"{self.name}: a byte order mark at its start was left out")
             return start[len(_BYTE_ORDER_MARK) :]
         if _is_utf_16(start[:_START_BYTES]):

@@ -73,6 +73,9 @@ def find_moses_program(name: str, folder: str | None = None) -> str:
     return os.path.abspath(program)
 
 
+_NAME = re.compile(r"[^ \t\r\n=#\[\]]+")
+
+
 @dataclass(frozen=True)
 class BinarizeOptions:
     """Settings of binarisation.
@@ -243,6 +246,8 @@ def binarize(
         PhraseToolError: a program is missing, failed, or made an unexpected table.
         DataError: a table has a line that no binariser supports.
     """
+    if not _NAME.fullmatch(name):
+        raise PhraseToolError(f"{name!r} cannot be the name of a feature: a word without =, # and brackets")
     program = find_moses_program(_PROGRAMS[options.kind], options.folder)
     reordering_program = find_moses_program(_REORDERING_PROGRAM, options.folder) if reordering else ""
     final = output_path(options.kind, output)

@@ -193,6 +193,9 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
         raise DataError(path, "holds no entry")
     lines = (first_lines + 1).tolist()
     form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line = lines[:4]
+    if source.has_mark:
+        # Moses' programs take a byte order mark for a part of the first word.
+        form.odd_line = 1
     return form
 
 

@@ -254,6 +254,8 @@ def inspect_table(
         total.first_faults += part.first_faults[: _SHOWN_FAULTS - len(total.first_faults)]
         progress(found.raw.position, total.entries)
     total.note("source comes back", *groups.returning())
+    if source.has_mark:
+        total.note("byte order mark", 1, 1)
     _note_factors(total, tokens, first_lines)
     _note_first_line(total, head)
     total.kind = _kind(total, head)
@@ -506,6 +508,7 @@ _BEYOND_TARGET = {
     "alignment beyond the target": "an alignment point lies beyond the target, which is not checked; at one far beyond"
     " it the decoder crashes",
 }
+_MARK = {"byte order mark": "a byte order mark is taken for a part of the first word, which is then not found"}
 _SCORE_COUNT = "another number of scores"
 _RETURNS = {"source comes back": "a source comes back after others: sort the table"}
 _BARS = {"token of bars": "a token of bars alone has no factor"}
@@ -530,7 +533,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             **_NEGATIVE,
         },
         {
-            **_ZERO, **_INFINITE, **_LABEL, **_STRAY, **_BARS,
+            **_MARK, **_ZERO, **_INFINITE, **_LABEL, **_STRAY, **_BARS,
             "alignment beyond the phrase": "an alignment point lies beyond the phrase, which is not checked",
             **_BEYOND_TARGET,
             "non-terminal of the target alone": "a non-terminal of the target alone is written as its label",
@@ -544,7 +547,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "score is NaN": "a score is NaN",
             _SCORE_COUNT: "another number of scores, which is not checked: weights go to other columns",
         },
-        {**_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK, **_BEYOND_TARGET},
+        {**_MARK, **_ZERO, **_INFINITE, **_STRAY, **_FACTORS, **_DROPS, **_JUNK, **_BEYOND_TARGET},
     ),
     "processPhraseTableMin": (
         {
@@ -559,7 +562,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "no alignment": "no alignment: needs -encoding None",
             "bad alignment": "an alignment that is no list of points: needs -encoding None",
             "pair comes twice": "a pair comes twice, which its hash cannot hold: needs -encoding None",
-            **_ZERO, **_BEYOND_FLOAT, **_STRAY, **_DROPS, **_BARS,
+            **_MARK, **_ZERO, **_BEYOND_FLOAT, **_STRAY, **_DROPS, **_BARS,
             "score is NaN": "a score that is NaN is read as 0",
             "empty source": "lines with an empty source are of no use",
         },
@@ -580,7 +583,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {
             "out of order": "not sorted: it fails where the first words of a source come back",
             "token in brackets": "the brackets of a token in brackets are removed",
-            **_ZERO, **_BEYOND_FLOAT, **_NO_POINTS,
+            **_MARK, **_ZERO, **_BEYOND_FLOAT, **_NO_POINTS,
             **{key: reason for key, reason in _CUT.items() if key.endswith("source")},
             "score is NaN": "a score that is NaN is read as 0",
         },
@@ -595,7 +598,7 @@ _RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
             "score is NaN": "a score is NaN",
             "too many beginnings": "its hash table has room for 1.2 keys a source, and these rules need more",
         },
-        {**_ZERO, **_INFINITE, **_JUNK, **_CUT, **_DROPS, **_NO_POINTS},
+        {**_MARK, **_ZERO, **_INFINITE, **_JUNK, **_CUT, **_DROPS, **_NO_POINTS},
     ),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -182,9 +183,16 @@ def test_the_command_names_all_steps():
         (("--without", "augment,columns,tune,prune,rerank"), "all steps that change the translations are left out"),
         (("--without", "magic"), "'magic' is not one of forced-decoding, model,"),
         (("--oov-text", "-"), "none can be standard input"),
+        (("--without", "augment", "--oov-text", "TEST"), "texts for new entries are given, but augment is left out"),
+        (("--test", "DEV"), "the test set is the development set"),
     ],
 )
 def test_refused_before_work(demo_files, tmp_path, options, message):
+    engine = demo_files / "demo" / "engine"
+    # A copy of the development set is one, too.
+    copies = [shutil.copy(engine / f"dev.{side}", tmp_path) for side in ("zh", "en")]
+    texts = {"TEST": [engine / "test.zh"], "DEV": copies}
+    options = [value for option in options for value in texts.get(option, [option])]
     done = run_inside(*arguments(demo_files, tmp_path / "out", *options))
     assert (done.code, message in done.message) == (2, True), done.err
     assert not (tmp_path / "out").exists()

@@ -116,6 +116,9 @@ def test_weights_of_a_language_model(lists):
     assert read(lists / "at-once") == read(lists / "in-turn")
     run(lists, *RERANK, "--lm", "target.arpa", "--weights", "w", "-o", "again", "-q")
     assert read(lists / "again") == read(lists / "at-once")
+    for option in (("--tune", "all"), ("--seed", "2")):
+        done = run(lists, *RERANK, "--weights", "w", *option, "-o", "x", code=2)
+        assert f"{option[0]} is for tuning, and --weights tunes nothing" in done.err
     done = run(lists, *RERANK, "--lm", "source.arpa", "--force", "--weights", "w", "-o", "x", code=1)
     assert "the weights were tuned with other models" in done.err
 

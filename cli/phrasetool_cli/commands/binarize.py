@@ -7,7 +7,7 @@ import shlex
 
 import click
 
-from phrasetool_cli.checks import check_outputs
+from phrasetool_cli.checks import check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import json_document, json_option, quiet_option, threads_option
 from phrasetool_cli.parameter_types import factor_counts
@@ -55,8 +55,11 @@ def command(
     it.  A table that is not sorted as Moses needs it is sorted on the way.  Prints the lines for the [feature] section
     of moses.ini.
     """
+    from moses_compat.ini.editing import writable_path
     from moses_compat.tables.binarize import BinarizeOptions, binarize, output_path, reordering_output_path
 
+    if kind != "ondisk":
+        refuse_unused({"table_limit": f"ondisk tables; the ini of a {kind} table has a limit of its own (table-limit)"})
     if "-" in (table, output, *reordering):
         raise click.UsageError("a binariser reads and writes files only, not standard input or output")
     try:
@@ -68,6 +71,8 @@ def command(
         [output_path(kind, output), *(reordering_output_path(output, path) for path in reordering)],
         folders=True,
     )
+    for path in (output, *(reordering_output_path(output, path) for path in reordering)):
+        writable_path(os.path.abspath(path))
     document = json_document(json_file, [table, *reordering], [output])
     options = BinarizeOptions(kind, moses_bin, threads, table_limit, factors, arguments)
     watch = TerminalWatch(quiet)

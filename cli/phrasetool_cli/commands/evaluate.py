@@ -60,7 +60,9 @@ def command(
 
     The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
     tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap
-    samples; p is the chance of a difference as large between systems equally good.
+    samples; p is the chance of a difference as large between systems equally good.  The p of the bootstrap is
+    sacrebleu's, from absolute differences, and may be much smaller than the interval suggests: where they disagree,
+    trust the interval, or use --paired approximate-randomization.
 
     With --margin, a system is non-inferior to the baseline in a metric if the 95 % interval of the difference excludes
     a loss of POINTS.

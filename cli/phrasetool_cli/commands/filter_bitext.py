@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from phrasetool.errors import PhraseToolError
 from phrasetool_cli.checks import check_inputs, check_outputs
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
@@ -26,7 +27,8 @@ from phrasetool_cli.progress import TerminalWatch, say
 from phrasetool_cli.summaries import say_kept
 
 if TYPE_CHECKING:
-    from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest
+    from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample
+    from phrasetool.pair_classifier.bitext_scores import PairScorer
     from phrasetool.watch import Watch
 
 _BEST = "best"
@@ -105,15 +107,20 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
     if values["development"] and not values["cross_train"]:
         raise click.UsageError("--dev is for --cross-train: a classifier knows its best threshold")
     if values["cross_train"]:
+        _refuse_encoder_options(values)
         return _by_cross_training(threshold, explain, values["development"])
     if encoder is not None and values["share"] is not None:
         threshold = -1.0
     if encoder is not None:
         return _by_encoder(encoder, threshold, explain, {name: values[name] for name in FOR_ENCODERS})
+    _refuse_encoder_options(values)
+    return _by_classifier(model, threshold, explain)
+
+
+def _refuse_encoder_options(values: dict[str, Any]) -> None:
     for name, flag in FOR_ENCODERS.items():
         if values[name] is not None:
             raise click.UsageError(f"{flag} is for a sentence encoder; name one with --encoder")
-    return _by_classifier(model, threshold, explain)
 
 
 def _check_range(threshold: float | str | None, least: float, expected: str) -> None:
@@ -151,7 +158,8 @@ def _by_cross_training(
         best = not isinstance(threshold, float)
         return filter_by_cross_training(request, best_threshold=best, dev=dev, watch=watch)
 
-    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, True, filter_pairs)
+    # Classifiers that have learnt from wrong pairs give right ones too low a probability.
+    return ChosenJudge(threshold if isinstance(threshold, float) else 0.5, False, False, filter_pairs)
 
 
 def _by_encoder(
@@ -196,6 +204,7 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
         raise click.UsageError("--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold")
     if explain:
         raise click.UsageError("--explain asks a classifier; name one with --model")
+    _refuse_encoder_options(values)
     models: dict[str, KenlmModel | None] = {"source": None, "target": None}
     general = dict(models)
     names = []
@@ -206,14 +215,21 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
             raise click.UsageError(f"{flag} is compared with a model of good text: name it with {_GOOD[side]}")
         models[side], general[side] = (KenlmModel.load(file) if file else None for file in (path, other))
         names.append([fingerprint(file) if file else "" for file in (path, other)])
+        if path and names[-1][0] == names[-1][1]:
+            raise PhraseToolError(f"{path} and {other} are the same model, which finds no sentence better than another")
     judge = FluencyScorer(
         (models["source"], models["target"]), (general["source"], general["target"]), f"cross-entropies:{names}"
     )
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.filter_bitext import filter_bitext
+        from moses_compat.jobs.filter_bitext import check_language_models, filter_bitext
 
-        return filter_bitext(request, lambda sample, report: judge, watch)
+        def make(sample: Sample, report: FilterReport) -> PairScorer:
+            for side, lines, path in zip(("source", "target"), sample, (request.source, request.target), strict=True):
+                check_language_models([models[side], general[side]], lines, path, request.force, watch)
+            return judge
+
+        return filter_bitext(request, make, watch)
 
     return ChosenJudge(threshold if isinstance(threshold, float) else -math.inf, False, False, filter_pairs)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from phrasetool_cli.checks import check_inputs, check_outputs
+from phrasetool_cli.checks import check_inputs, check_outputs, refuse_unused
 from phrasetool_cli.command import SectionedCommand, sections
 from phrasetool_cli.options import (
     dev_option,
@@ -109,6 +109,9 @@ def command(
     dev = [dev_list, dev_source, *(dev_references or [None])]
     if (weights is None) == (None in dev) or (weights and any(dev)):
         raise click.UsageError("give --dev-list NBEST and --dev SOURCE REFERENCE to tune, or --weights FILE")
+    if weights:
+        reason = "tuning, and --weights tunes nothing"
+        refuse_unused({"tuned_features": reason, "seed": reason})
     inputs, outputs = [n_best, source, *language_models, *references, weights, *dev], [output, listing, save_weights]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)

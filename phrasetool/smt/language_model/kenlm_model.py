@@ -6,10 +6,11 @@ one after the other by kenlm (Heafield 2011), for features of n-best lists and f
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,12 +68,14 @@ class KenlmModel:
         config.show_progress = False
         config.arpa_complain = kenlm.ARPALoadComplain.NONE
         try:
-            return cls(path, kenlm.Model(path, config))
+            with _quiet():
+                return cls(path, kenlm.Model(path, config))
         except (OSError, RuntimeError) as error:
             raise DataError(path, f"kenlm cannot read it as a language model: {_plain(str(error))}") from error
 
     def __contains__(self, word: bytes) -> bool:
-        return word in self._model
+        # kenlm takes a zero byte for the end of a word.
+        return b"\0" not in word and word in self._model
 
     def score(
         self, sentences: Phrases, words: Sequence[bytes], tick: Callable[[int], object] = lambda count: None
@@ -92,7 +95,7 @@ class KenlmModel:
         import kenlm
 
         model, ids = self._model, sentences.words.tolist()
-        lacks = [word not in model for word in words]
+        lacks = [word not in self for word in words]
         texts = [_UNKNOWN if missing else self._text(word) for word, missing in zip(words, lacks, strict=True)]
         begin, spare = kenlm.State(), (kenlm.State(), kenlm.State())
         model.BeginSentenceWrite(begin)
@@ -122,6 +125,19 @@ class KenlmModel:
             return word.decode()
         except UnicodeDecodeError:
             raise DataError(self.path, f"has the word {word!r}, which is not UTF-8: convert model and text") from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep kenlm's own lines off standard error: it has no setting for the one about a missing `<unk>`."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _plain(message: str) -> str:

@@ -323,3 +323,21 @@ def test_where_things_go():
     assert output_path("compact", "m/pt") == output_path("compact", "m/pt.minphr") == "m/pt.minphr"
     assert output_path("probing", "m/pt/") == "m/pt"
     assert reordering_output_path("m/pt/", "elsewhere/reordering.gz") == "m/reordering.minlexr"
+
+
+@pytest.mark.parametrize("kind", ["probing", "ondisk", "compact"])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(kind, moses, tmp_path):
+    """Moses' programs take it for one; the real ones are asked here."""
+    text = b"".join(b"%b ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n" % word for word in (b"a", b"b"))
+    folder = os.path.dirname(moses("CreateProbingPT"))
+    made = []
+    for name, data in (("plain", text), ("marked", b"\xef\xbb\xbf" + text)):
+        (tmp_path / name).mkdir()
+        table = write(tmp_path / name / "table", data)
+        (binary,) = binarize(str(table), str(tmp_path / name / "out"), BinarizeOptions(kind, folder))
+        place = Path(binary.path)
+        # Between its numbers lies what was in memory.
+        padded = ("cache", "TargetColl.dat")
+        files = sorted(place.iterdir()) if place.is_dir() else [place]
+        made.append({path.name: path.read_bytes() for path in files if path.name not in padded})
+    assert made[0] == made[1]

@@ -396,6 +396,7 @@ def test_every_name_is_one_that_inspect_gives(tmp_path):
     others += [word + b" ||| x ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n" for word in (b"a|b|c|d|e", b"a|b")]
     others += [b"a ||| x|1|2|3|4 ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n", b"a ||| x [X][X] y ||| 1\n"]
     others += [b"a ||| || [] ||| 1\n", b"a ||| \0 ||| 1\nb ||| x ||| 1\na b ||| x ||| 1\n"]
+    others += [b"\xef\xbb\xbf" + GOOD]
     for text in [*TABLES.values(), *others]:
         with Input(str(write(tmp_path / "t", text))) as source:
             names |= inspect_table(source).oddities.keys()

@@ -54,14 +54,21 @@ def test_words_stay_whole(tmp_path):
     """The package itself splits text at vertical tabs, and cannot take bytes that are no UTF-8."""
     path = write(tmp_path / "lm.arpa", ODD_MODEL)
     model, symbols = KenlmModel.load(str(path)), Symbols()
-    sentences = symbols.read_lines(b"a\x0bb\n\xff c\n")
+    sentences = symbols.read_lines(b"a\x0bb\n\xff c\nc\0a\n")
     found = model.score(sentences, symbols.words)
-    assert (found.log_probabilities / math.log(10)).tolist() == pytest.approx([-1.5, -2.25])
-    assert found.unknown.tolist() == [0, 1]
-    assert b"c" in model
+    assert (found.log_probabilities / math.log(10)).tolist() == pytest.approx([-1.5, -2.25, -2])
+    assert found.unknown.tolist() == [0, 1, 1]
+    assert (b"c" in model, b"c\0a" in model) == (True, False)
     write(path, path.read_bytes().replace(b"a\x0bb", b"\xff"))
     with pytest.raises(DataError, match=r"lm.arpa: has the word b'\\xff', which is not UTF-8"):
         KenlmModel.load(str(path)).score(sentences, symbols.words)
+
+
+def test_kenlm_says_nothing_itself(tmp_path, capfd):
+    """Here of a model without `<unk>`, which it gives a probability of its own."""
+    path = write(tmp_path / "lm.arpa", ODD_MODEL.replace(b"ngram 1=5", b"ngram 1=4").replace(b"-1\t<unk>\n", b""))
+    assert b"x" not in KenlmModel.load(str(path))
+    assert capfd.readouterr().err == ""
 
 
 def test_files_that_are_no_models(tmp_path):
