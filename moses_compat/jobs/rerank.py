@@ -556,6 +556,14 @@ def read_references(paths: Sequence[str], sentences: int, n_best: NBestList) -> 
     return references
 
 
+# By how much fewer words of the hypotheses a reference may have than the source, which is in another language.
+_LANGUAGE_MARGIN = 0.2
+
+
+def _share_of_list_words(text: Phrases) -> float:
+    return float((text.words >= 0).mean()) if len(text.words) else 0.0
+
+
 def check_development_references(
     n_best: NBestList,
     references: Sequence[Phrases],
@@ -574,8 +582,17 @@ def check_development_references(
         watch: receives warnings.
 
     Raises:
-        PhraseToolError: the lines of a reference are unrelated to the hypotheses of their sentences.
+        PhraseToolError: a reference has far fewer of the words of the hypotheses than the source has, because the sides
+            are swapped or both are the source; or its lines are unrelated to the hypotheses of their sentences.
     """
+    own = _share_of_list_words(n_best.symbols.read_lines(read_sentences(source), add=False))
+    for path, reference in zip(paths, references, strict=True):
+        if (share := _share_of_list_words(reference)) < own - _LANGUAGE_MARGIN or path == source:
+            message = (
+                f"{display_name(path)}: {share:.0%} of its tokens are words of {n_best.name}, and {own:.0%} of those "
+                f"of {display_name(source)}: are the source and the reference swapped?"
+            )
+            raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
     hypotheses = np.searchsorted(n_best.sentences, np.arange(len(references[0]) + 1))
     offered = Phrases(n_best.words.offsets[hypotheses], n_best.words.words)
     for path, reference in zip(paths, references, strict=True):

@@ -95,6 +95,21 @@ def test_language_models_give_kenlms_log_probability(lists):
     assert "name a translator with --model, or a language model with --lm" in run(lists, *RESCORE, code=2).err
 
 
+def test_a_swapped_development_set_is_refused(lists):
+    """Words that are copied, numbers and punctuation would make its lines correspond all the same."""
+    for name in ("src", "ref"):
+        lines = read(lists / f"dev.{name}").decode().splitlines()
+        write(lists / f"copied.{name}", "".join(f"{line} n{number}\n" for number, line in enumerate(lines)).encode())
+    listed = [line.split(" ||| ", 2) for line in read(lists / "dev.nbest").decode().splitlines()]
+    copied = "".join(f"{number} ||| {words.strip()} n{number}  ||| {rest}\n" for number, words, rest in listed)
+    write(lists / "copied.nbest", copied.encode())
+    options = ("--lm", "target.arpa", "--dev-list", "copied.nbest", "-o", "x", "-q")
+    run(lists, *RERANK, *options, "--dev", "copied.src", "copied.ref")
+    for sides in (("copied.ref", "copied.src"), ("copied.src", "copied.src")):
+        done = run(lists, *RERANK, *options, "--dev", *sides, code=1)
+        assert "are the source and the reference swapped?" in done.err
+
+
 def test_weights_of_a_language_model(lists):
     """A rescored list gives the same as one that is rescored while it is reranked; other models are refused."""
     run(lists, *RERANK, "--lm", "target.arpa", *DEV, "--save-weights", "w", "-o", "at-once", "-q")
