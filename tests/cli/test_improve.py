@@ -138,10 +138,7 @@ def test_steps_are_left_out(demo_files, tmp_path):
     assert done.code == 0, done.err
     assert [line.split("  ")[0] for line in done.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
     assert not (tmp_path / "tuned" / "phrase-table.gz").exists()
-    done = run_inside(
-        *arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5", "--oov-text",
-                   demo_files / "demo" / "engine" / "test.zh")
-    )  # fmt: skip
+    done = run_inside(*arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5"))
     assert done.code == 0, done.err
     table = read(demo_files / "demo" / "engine" / "phrase-table.gz").splitlines()
     pruned = read(tmp_path / "pruned" / "phrase-table.gz").splitlines()
