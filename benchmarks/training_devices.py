@@ -1,9 +1,9 @@
 """Training speed of every family on the processors and on a GPU: pairs or sentences per second.
 
 Each model is trained for one pass and for a few more, with the sizes of its paper where it has a preset for them; the
-difference of the times is what the further passes took, without reading, word vectors and the start of a process.  On
-a machine without a GPU the processors alone are measured, and the report says so.  A run on a GPU takes about eight
-minutes; `--small` shows that everything works.
+difference of the times is what the further passes took, without reading, word vectors and the start of a process.
+Without a GPU, the processors alone are measured, and `gpu` is null in the results.  `--small` shows that everything
+works; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def tagger() -> str:
 
 
 def phrases(*options: str) -> Callable[[int], Sequence[str]]:
-    """Phrase pairs with some options; random vectors, since word2vec is no pass."""
+    """Phrase pairs with some options; random vectors, because word2vec is not part of a pass."""
     fixed = ("--vectors", "random", "--held-out", "0", "--patience", "1000", *options)
     return lambda lines: ["phrases", head(reference() / "forced-pairs.gz", lines, "pairs"), *fixed]
 
@@ -125,7 +125,7 @@ def seconds(arguments: Sequence[str], device: str, passes: int) -> float:
     folder = FOLDER / "model"
     shutil.rmtree(folder, ignore_errors=True)
     begin = time.perf_counter()
-    # A model of so little training may be no better than chance.
+    # After so little training a model may fail the comparison with chance.
     options = ["-o", str(folder), "--device", device, "--epochs", str(passes), "--force", "-q"]
     subprocess.run([COMMAND, "train", *arguments, *options], check=True)
     return time.perf_counter() - begin

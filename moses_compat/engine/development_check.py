@@ -218,6 +218,19 @@ def check_correspondence(
     return fit.share
 
 
+def check_translation(
+    source: bytes, reference: bytes, source_path: str, path: str, watch: Watch, force: bool = False
+) -> None:
+    """Reject a reference that is the source itself, under whatever name.
+
+    Raises:
+        PhraseToolError: the lines of both have the same words.
+    """
+    if _lines_of_words(reference) == _lines_of_words(source):
+        message = f"{display_name(path)}: is the same text as {display_name(source_path)}; expected its translation"
+        raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
+
+
 @dataclass(frozen=True)
 class DevelopmentCheck:
     """Checks whether a development set is plausible, and rejects it if not.
@@ -247,10 +260,7 @@ class DevelopmentCheck:
             if not any(_lines_of_words(text)):
                 raise DataError(display_name(path), "has no words; expected a tokenised sentence a line")
         for path, text in zip(self.references, references, strict=True):
-            if _lines_of_words(text) == lines:
-                self._reject(
-                    f"{display_name(path)}: is the same text as {display_name(self.source)}; expected its translation"
-                )
+            check_translation(source, text, self.source, path, self.watch, self.force)
 
         sentences = sum(1 for line in lines if line)
         if sentences < LEAST_SENTENCES:

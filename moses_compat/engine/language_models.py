@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_compat.corpora.texts import corpus_sentences, refuse_empty
@@ -20,10 +20,14 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.language_model.automaton import LanguageModel
 from phrasetool.smt.language_model.combination import LanguageModels
 from phrasetool.smt.language_model.hashed import HashedModel
+from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.smt.language_model.kneser_ney import Discounts, estimate_language_model, estimate_on_disk
 from phrasetool.smt.language_model.ngram_counts import MARKERS, DiskText
 from phrasetool.smt.language_model.ngrams import BEGIN_WORD, END_WORD, TargetModel
+from phrasetool.watch import Watch, raise_or_warn
 
+# Share of tokens that a language model must know in a text of its language.
+_LEAST_KNOWN = 0.6
 # Upper bounds of bytes: per word, while positions are sorted and probabilities computed; per n-gram, without its words.
 _WORD, _NGRAM = 115, 40
 
@@ -64,6 +68,28 @@ def load_language_models(
         return LanguageModels(models, vocabulary)
     except ValueError as error:
         raise DataError(" and ".join(paths), str(error)) from error
+
+
+def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str, force: bool, watch: Watch) -> None:
+    """Refuse a model that knows few words of a text: it is of another language, or of other tokens.
+
+    Args:
+        model: the model.
+        counts: words of the text, with the number of their occurrences.
+        text: name of the text in messages.
+        force: warn instead of raising an error.
+        watch: receives the warning.
+
+    Raises:
+        PhraseToolError: it knows less than `_LEAST_KNOWN` of the tokens.
+    """
+    share = sum(count for word, count in counts.items() if word in model) / max(sum(counts.values()), 1)
+    if share < _LEAST_KNOWN:
+        message = (
+            f"{model.path}: knows {share:.0%} of the tokens of {text}, expected {_LEAST_KNOWN:.0%} at least: is it of "
+            "that language, and are its words tokenised and escaped alike?"
+        )
+        raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
 
 def _load(path: str, vocabulary: Collection[bytes]) -> LanguageModel | HashedModel:

@@ -33,9 +33,8 @@ from phrasetool.pair_classifier.model import PairClassifierModel, fit_of_pairs
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pipeline import run
 from phrasetool.smt.corpus.symbols import sentence_lengths
-from phrasetool.smt.language_model.kenlm_model import KenlmModel
-from phrasetool.text_splitting import lines_with_ends, split_words, tabs_as_spaces
-from phrasetool.watch import SILENT, FileProgress, Watch, raise_or_warn
+from phrasetool.text_splitting import lines_with_ends, tabs_as_spaces
+from phrasetool.watch import SILENT, FileProgress, Watch
 
 if TYPE_CHECKING:
     from moses_compat.measures.saved_scores import ScoreParts
@@ -383,36 +382,6 @@ class FilterReport:
     fit: ModelFit | None = None
     threshold: float = 0.0
     resumed: int = 0
-
-
-# Share of the tokens that a language model must know, as for reranking.
-_LEAST_KNOWN = 0.6
-
-
-def check_language_models(
-    models: Sequence[KenlmModel | None], lines: Sequence[bytes], path: str, force: bool, watch: Watch
-) -> None:
-    """Refuse language models that know few words of a side: they are of another language, or of other tokens.
-
-    Args:
-        models: of the side.
-        lines: a sample of it.
-        path: its file.
-        force: warn instead.
-        watch: receives the warning.
-
-    Raises:
-        PhraseToolError: a model knows less than 60 % of the tokens.
-    """
-    counts = Counter(word for line in lines for word in split_words(line))
-    for model in filter(None, models):
-        share = sum(count for word, count in counts.items() if word in model) / max(counts.total(), 1)
-        if share < _LEAST_KNOWN:
-            message = (
-                f"{model.path}: knows {share:.0%} of the tokens of {display_name(path)}, expected {_LEAST_KNOWN:.0%} "
-                "at least: is it of that language, and are its words tokenised and escaped alike?"
-            )
-            raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
 
 def classifier_judge(

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_compat.corpora.texts import read_sentences
-from moses_compat.engine.development_check import check_correspondence
+from moses_compat.engine.development_check import check_correspondence, check_translation
+from moses_compat.engine.language_models import check_known_words
 from moses_compat.engine.n_best import FeatureNames, NBestList, described, with_features
 from moses_compat.files.finished_work import fingerprint
 from moses_compat.files.paths import display_name
@@ -25,7 +26,7 @@ from phrasetool.errors import DataError, ModelError, PhraseToolError
 from phrasetool.phrases import DoubleArray, Int32Array, Int64Array, Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.evaluation.bleu import Bootstrap, bleu_of_sums, bleu_statistics
-from phrasetool.smt.language_model.kenlm_model import KenlmModel, SentenceScores
+from phrasetool.smt.language_model.kenlm_model import KenlmModel
 from phrasetool.smt.tuning.candidates import Weights
 from phrasetool.smt.tuning.reranking import ListWeights, best_first, first_lines, list_weights, oracle, tuned_weights
 from phrasetool.translator.model import TranslatorModel
@@ -298,7 +299,9 @@ class AppendedColumns:
             np.mean([self._scores(judge, text, n_best, threads, watch) for judge in part], axis=0)
             for part in self.groups.values()
         ]
-        columns += [_language_scores(model, n_best, watch).log_probabilities for model in self.language_models]
+        for model in self.language_models:
+            with watch.items(f"scoring with {model.path}", len(n_best), "hypothesis") as tick:
+                columns.append(model.log_probabilities(n_best.words, n_best.symbols.words, tick))
         values = np.zeros((len(n_best), len(columns)))
         for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             values[:, place] = [float(_written(name, value)) for value in column.tolist()]
@@ -313,28 +316,6 @@ class AppendedColumns:
             return scores
         predicted = sources.lengths[n_best.sentences] if judge.backward else hypotheses.lengths
         return scores / (predicted + 1)
-
-
-def _language_scores(model: KenlmModel, found: NBestList, watch: Watch) -> SentenceScores:
-    with watch.items(f"scoring with {model.path}", len(found), "hypothesis") as tick:
-        return model.score(found.words, found.symbols.words, tick)
-
-
-def check_language(model: KenlmModel, found: NBestList, force: bool, watch: Watch) -> None:
-    """Refuse a language model that knows few words of the hypotheses: it is of another language, or of other tokens.
-
-    Raises:
-        PhraseToolError: it knows less than `LEAST_KNOWN` of the tokens.
-    """
-    used = np.bincount(found.words.words, minlength=len(found.symbols.words))
-    known = np.array([word in model for word in found.symbols.words], bool)
-    share = float(used[known].sum() / max(used.sum(), 1))
-    if share < LEAST_KNOWN:
-        message = (
-            f"{model.path}: knows {share:.0%} of the tokens of {found.name}, expected {LEAST_KNOWN:.0%} at least: "
-            "is it of the target language, and are its words tokenised and escaped as those of the list?"
-        )
-        raise_or_warn(PhraseToolError(message, remedy="go on"), force, watch.warn)
 
 
 def _written(name: str, value: float) -> str:
@@ -368,11 +349,13 @@ def load_columns(
     Raises:
         DataError: a file is not a language model.
         ModelError: see `load_directed`.
-        PhraseToolError: see `check_language`.
+        PhraseToolError: see `check_known_words`.
     """
     loaded = [KenlmModel.load(path) for path in language_models]
+    used = np.bincount(n_best.words.words, minlength=len(n_best.symbols.words))
+    counts = dict(zip(n_best.symbols.words, used.tolist(), strict=True))
     for model in loaded:
-        check_language(model, n_best, force, watch)
+        check_known_words(model, counts, n_best.name, force, watch)
     judges = [load_directed(folder, text, n_best, force, watch) for folder in folders]
     return AppendedColumns(judges, length, each, loaded)
 
@@ -556,7 +539,7 @@ def read_references(paths: Sequence[str], sentences: int, n_best: NBestList) -> 
     return references
 
 
-# By how much fewer words of the hypotheses a reference may have than the source, which is in another language.
+# A reference whose share of words of the hypotheses is this much lower than that of the source is in its language.
 _LANGUAGE_MARGIN = 0.2
 
 
@@ -582,12 +565,14 @@ def check_development_references(
         watch: receives warnings.
 
     Raises:
-        PhraseToolError: a reference has far fewer of the words of the hypotheses than the source has, because the sides
-            are swapped or both are the source; or its lines are unrelated to the hypotheses of their sentences.
+        PhraseToolError: a reference is the source, or contains far fewer words of the hypotheses than the source does,
+            because the sides are swapped; or its lines are unrelated to the hypotheses of their sentences.
     """
-    own = _share_of_list_words(n_best.symbols.read_lines(read_sentences(source), add=False))
+    text = read_sentences(source)
+    own = _share_of_list_words(n_best.symbols.read_lines(text, add=False))
     for path, reference in zip(paths, references, strict=True):
-        if (share := _share_of_list_words(reference)) < own - _LANGUAGE_MARGIN or path == source:
+        check_translation(text, read_sentences(path), source, path, watch, force)
+        if (share := _share_of_list_words(reference)) < own - _LANGUAGE_MARGIN:
             message = (
                 f"{display_name(path)}: {share:.0%} of its tokens are words of {n_best.name}, and {own:.0%} of those "
                 f"of {display_name(source)}: are the source and the reference swapped?"

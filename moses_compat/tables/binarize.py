@@ -343,7 +343,11 @@ class _Binarizer:
             os.symlink(os.path.abspath(form.path), self.place.path(link))
             return form, link
         if line := form.odd_line or form.unsorted_line:
-            reason = "odd spaces, bars or line ends" if form.odd_line else "not in the order of LC_ALL=C sort"
+            reason = (
+                "a byte order mark, odd spaces, bars or line ends"
+                if form.odd_line
+                else "not in the order of LC_ALL=C sort"
+            )
             self.tell(f"{form.path}:{line}: {reason}; a sorted, regular copy is binarised")
         copy = self.place.path(f"{name}.gz")
         write_copy(form, copy, self.options.threads)

@@ -115,7 +115,7 @@ class TableForm:
         packed_otherwise: name of another compression format, such as `xz`; else empty.
         entries, sources: numbers of lines, and of runs of lines with one source.
         scores: number of scores per entry; -1 if there is none.
-        odd_line: first line (from 1) that is not in canonical form; 0 if all are.
+        odd_line: first line (from 1) that is not in canonical form, or follows a byte order mark; 0 if all are.
         unsorted_line: first line that sorts bytewise before its predecessor; 0 if sorted.
         duplicate_line: first line with the pair of its predecessor; 0 if there is none.
         unaligned_line: first line without a word alignment; 0 if all have one.

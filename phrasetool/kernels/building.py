@@ -139,7 +139,7 @@ def _current_kernels(package: Path, target: Path, processor: Processor) -> int:
             return 0
         compiled = sum(map(len, manifest["kernels"].values()))
         return compiled if compiled == len(listed) else 0
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, ImportError):
         return 0
 
 

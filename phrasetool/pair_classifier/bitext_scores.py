@@ -205,7 +205,8 @@ class FluencyScorer:
     """Fluency of sentences by language models of good text: log probabilities per word, in nats.
 
     With models of general text a score is the cross-entropy difference H(general) - H(good) (Moore and Lewis 2010).
-    The scores of two sides are added (Axelrod et al. 2011).  None says whether one sentence translates the other.
+    The scores of two sides are added (Axelrod et al. 2011).  They do not show whether one sentence translates
+    the other.
 
     Args:
         models: language models of good text of the source and of the target; None for a side that is not looked at.

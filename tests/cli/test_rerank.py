@@ -105,9 +105,11 @@ def test_a_swapped_development_set_is_refused(lists):
     write(lists / "copied.nbest", copied.encode())
     options = ("--lm", "target.arpa", "--dev-list", "copied.nbest", "-o", "x", "-q")
     run(lists, *RERANK, *options, "--dev", "copied.src", "copied.ref")
-    for sides in (("copied.ref", "copied.src"), ("copied.src", "copied.src")):
-        done = run(lists, *RERANK, *options, "--dev", *sides, code=1)
-        assert "are the source and the reference swapped?" in done.err
+    done = run(lists, *RERANK, *options, "--dev", "copied.ref", "copied.src", code=1)
+    assert "are the source and the reference swapped?" in done.err
+    write(lists / "another.name", read(lists / "copied.src"))
+    done = run(lists, *RERANK, *options, "--dev", "copied.src", "another.name", code=1)
+    assert "another.name: is the same text as copied.src; expected its translation" in done.err
 
 
 def test_weights_of_a_language_model(lists):

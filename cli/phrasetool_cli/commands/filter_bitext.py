@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
     from phrasetool.watch import Watch
 
 _BEST = "best"
+# Of source and target: parameters of the models of good and of general text, and their options.
+_LANGUAGE_MODELS = {
+    ("source_model", "general_source_model"): ("--source-lm", "--general-source-lm"),
+    ("target_model", "general_target_model"): ("--lm", "--general-lm"),
+}
 
 
 class _Threshold(FiniteRange):
@@ -92,6 +99,9 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
         ModelError: there is no such model or encoder, or it is refused.
     """
     model, encoder, threshold = values["model_folder"], values["encoder"], values["threshold"]
+    for (good, general), flags in _LANGUAGE_MODELS.items():
+        if values[general] and not values[good]:
+            raise click.UsageError(f"{flags[1]} is compared with a model of good text: name one with {flags[0]}")
     language_models = values["source_model"], values["target_model"]
     if threshold is not None and values["share"] is not None:
         raise click.UsageError("give --threshold or --keep, not both")
@@ -102,8 +112,6 @@ def chosen_judge(values: dict[str, Any], explain: bool) -> ChosenJudge:
         )
     if any(language_models):
         return _by_language_models(values, explain)
-    if general := [flag for name, flag in _GENERAL.items() if values[name]]:
-        raise click.UsageError(f"{general[0]} is compared with a model of good text: name one with --lm or --source-lm")
     if values["development"] and not values["cross_train"]:
         raise click.UsageError("--dev is for --cross-train: a classifier knows its best threshold")
     if values["cross_train"]:
@@ -190,10 +198,6 @@ def _by_encoder(
     return ChosenJudge(threshold, True, False, filter_pairs)
 
 
-_GOOD = {"source": "--source-lm", "target": "--lm"}
-_GENERAL = {"general_target_model": "--general-lm", "general_source_model": "--general-source-lm"}
-
-
 def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
     from moses_compat.files.finished_work import fingerprint
     from phrasetool.pair_classifier.bitext_scores import FluencyScorer
@@ -205,28 +209,26 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
     if explain:
         raise click.UsageError("--explain asks a classifier; name one with --model")
     _refuse_encoder_options(values)
-    models: dict[str, KenlmModel | None] = {"source": None, "target": None}
-    general = dict(models)
-    names = []
-    for side in models:
-        path, other = values[f"{side}_model"], values[f"general_{side}_model"]
-        if other and not path:
-            flag = _GENERAL[f"general_{side}_model"]
-            raise click.UsageError(f"{flag} is compared with a model of good text: name it with {_GOOD[side]}")
-        models[side], general[side] = (KenlmModel.load(file) if file else None for file in (path, other))
-        names.append([fingerprint(file) if file else "" for file in (path, other)])
-        if path and names[-1][0] == names[-1][1]:
-            raise PhraseToolError(f"{path} and {other} are the same model, which finds no sentence better than another")
-    judge = FluencyScorer(
-        (models["source"], models["target"]), (general["source"], general["target"]), f"cross-entropies:{names}"
-    )
+    paths = [(values[good], values[general]) for good, general in _LANGUAGE_MODELS]
+    names = [[fingerprint(path) if path else "" for path in pair] for pair in paths]
+    for pair, (good, general) in zip(paths, names, strict=True):
+        if good and good == general:
+            raise PhraseToolError(f"{pair[0]} and {pair[1]} are the same model, so every score would be 0")
+    source, target = ([KenlmModel.load(path) if path else None for path in pair] for pair in paths)
+    judge = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"cross-entropies:{names}")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
-        from moses_compat.jobs.filter_bitext import check_language_models, filter_bitext
+        from moses_compat.engine.language_models import check_known_words
+        from moses_compat.files.paths import display_name
+        from moses_compat.jobs.filter_bitext import filter_bitext
+        from phrasetool.text_splitting import split_words
 
         def make(sample: Sample, report: FilterReport) -> PairScorer:
-            for side, lines, path in zip(("source", "target"), sample, (request.source, request.target), strict=True):
-                check_language_models([models[side], general[side]], lines, path, request.force, watch)
+            sides = zip((source, target), sample, (request.source, request.target), strict=True)
+            for models, lines, path in sides:
+                counts = Counter(word for line in lines for word in split_words(line))
+                for model in filter(None, models):
+                    check_known_words(model, counts, display_name(path), request.force, watch)
             return judge
 
         return filter_bitext(request, make, watch)
@@ -292,7 +294,7 @@ def command(
         raise click.UsageError("only one side can be standard input")
     if explain and scores is None:
         raise click.UsageError("--explain adds a column to --scores; name a file for it")
-    inputs += [given[name] for name in ("source_model", "target_model", *_GENERAL) if given[name]]
+    inputs += [given[name] for name in chain.from_iterable(_LANGUAGE_MODELS) if given[name]]
     inputs += given["development"] or []
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)

@@ -11,31 +11,17 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from phrasetool.errors import DataError
-from phrasetool.phrases import DoubleArray, Int64Array, Phrases
+from phrasetool.phrases import DoubleArray, Phrases
 
 _LN_10 = math.log(10.0)
 _UNKNOWN = "<unk>"
-# What kenlm appends to a place in its source code.
+# The end of kenlm's messages, after the place in its source code.
 _THROWN = re.compile(r"threw \w+(?: because `.*?`)?\. (.*)\)$", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class SentenceScores:
-    """Scores of N sentences.
-
-    Attributes:
-        log_probabilities: natural logarithms of their probabilities between `<s>` and `</s>`, shape (N,).
-        unknown: number of words of each sentence that the model lacks, shape (N,).
-    """
-
-    log_probabilities: DoubleArray
-    unknown: Int64Array
 
 
 class KenlmModel:
@@ -43,20 +29,18 @@ class KenlmModel:
 
     Attributes:
         path: its file.
-        order: longest n-grams.
     """
 
     def __init__(self, path: str, model: Any) -> None:
         self.path = path
         self._model = model
-        self.order: int = model.order
 
     @classmethod
     def load(cls, path: str) -> KenlmModel:
         """Load a model; binary files are mapped into memory.
 
         Raises:
-            DataError: the file cannot be read, or is no language model to kenlm.
+            DataError: the file cannot be read, or kenlm does not accept it as a language model.
             ModuleNotFoundError: the package kenlm is not installed.
         """
         import kenlm
@@ -77,10 +61,10 @@ class KenlmModel:
         # kenlm takes a zero byte for the end of a word.
         return b"\0" not in word and word in self._model
 
-    def score(
+    def log_probabilities(
         self, sentences: Phrases, words: Sequence[bytes], tick: Callable[[int], object] = lambda count: None
-    ) -> SentenceScores:
-        """Score sentences as Moses' `KENLM` feature does: natural logarithms, with `<s>` and `</s>`.
+    ) -> DoubleArray:
+        """Score sentences as Moses' `KENLM` feature does, between `<s>` and `</s>`.
 
         Words are passed on as they are: kenlm would split text at other characters than spaces, too.
 
@@ -89,17 +73,19 @@ class KenlmModel:
             words: their bytes.
             tick: called with 1 after each sentence.
 
+        Returns:
+            Natural logarithms of their probabilities, shape (N,).
+
         Raises:
             DataError: the model has a word that is not UTF-8, which the package cannot be asked for.
         """
         import kenlm
 
         model, ids = self._model, sentences.words.tolist()
-        lacks = [word not in self for word in words]
-        texts = [_UNKNOWN if missing else self._text(word) for word, missing in zip(words, lacks, strict=True)]
+        texts = [self._text(word) if word in self else _UNKNOWN for word in words]
         begin, spare = kenlm.State(), (kenlm.State(), kenlm.State())
         model.BeginSentenceWrite(begin)
-        totals, unknown = np.empty(len(sentences)), np.empty(len(sentences), np.int64)
+        totals = np.empty(len(sentences))
         offsets = sentences.offsets.tolist()
         for row in range(len(sentences)):
             state, scores = begin, []
@@ -111,13 +97,12 @@ class KenlmModel:
             scores.append(model.BaseScore(state, "</s>", spare[len(sentence) & 1]))
             # One after the other in single precision, as kenlm and Moses add them up.
             totals[row] = np.cumsum(scores, dtype=np.float32)[-1]
-            unknown[row] = sum(lacks[word] for word in sentence)
             tick(1)
-        return SentenceScores(totals * _LN_10, unknown)
+        return totals * _LN_10
 
     def cross_entropies(self, sentences: Phrases, words: Sequence[bytes]) -> DoubleArray:
         """Return the negative log probability of each sentence per word, `</s>` included, in nats; shape (N,)."""
-        entropies: DoubleArray = -self.score(sentences, words).log_probabilities / (sentences.lengths + 1)
+        entropies: DoubleArray = -self.log_probabilities(sentences, words) / (sentences.lengths + 1)
         return entropies
 
     def _text(self, word: bytes) -> str:
