@@ -12,6 +12,7 @@ A training that was interrupted goes on after its last epoch, from benchmarks/wo
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import tempfile
 import time
@@ -69,6 +70,11 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "default, no containment": {"containment": 0},
     "default, no length, no containment": {"length": "none", "containment": 0},
     "default, no contrast": {"contrast": 0.0},
+    # The sizes, the learning rate and the epochs of the paper.
+    "preset paper": {"preset": "paper", "length": "none", "epochs": 15},
+    "preset paper, length": {"preset": "paper", "epochs": 15},
+    **{f"default, {n} negatives": {"epochs": 5, "negatives": n} for n in (1, 2, 10, 20)},
+    **{f"default, {share} of the pairs": {"epochs": 5, "pairs": n} for share, n in (("quarter", 4), ("sixteenth", 16))},
 }
 
 
@@ -141,6 +147,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
     """Train a classifier and measure it."""
     options = dict(SYSTEMS[name])
     encoder, tuned = options.pop("encoder", "words"), options.pop("tuned", False)
+    every = options.pop("pairs", 1)
     if encoder == "bert":
         encoder = f"hf:{folder}"
     options.setdefault("epochs", epochs)
@@ -148,6 +155,7 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
         options["precision"] = precision
     settings = PairClassifierSettings.from_options(options, encoder=encoder, tuned=tuned, seed=seed)
     train = texts(corpus, "train").up_to(settings.max_length)
+    train = train.select(np.arange(0, len(train), every)) if every > 1 else train
     work = WORK / "parallel" / _stem(name, corpus, seed)
     work.mkdir(parents=True, exist_ok=True)
     spent = work / "cpu-seconds"
@@ -163,8 +171,9 @@ def run(name: str, corpus: str, seed: int, folder: str | None, epochs: int, prec
         settings,
         TrainingRun(work / "model", resume=resume, overwrite=not resume, on_report=note),
     )
+    log = [json.loads(row) for row in (work / "model" / "training.jsonl").read_text("utf-8").splitlines()]
     facts = {
-        "settings": {**settings.as_dict(), "encoder": encoder.partition(":")[0]},
+        "settings": {**settings.as_dict(), "encoder": encoder.partition(":")[0]}, "log": log,
         "cpu_seconds": round(time.process_time() - began), "best_epoch": model.training["best_epoch"],
     }  # fmt: skip
     keep(name, corpus, seed, _scorer(model), facts)

@@ -53,15 +53,16 @@ class Decoders:
     Args:
         moses: the folder of the run.
         sentences: tokenised, one each.
+        beam: the beam threshold; empty for the default of the programs.
     """
 
-    def __init__(self, moses: Path, sentences: list[str]) -> None:
+    def __init__(self, moses: Path, sentences: list[str], beam: str = "") -> None:
         missing = [name for name in ("moses", "moses2", "build_binary", "CreateProbingPT") if not shutil.which(name)]
         if missing:
             raise SystemExit(f"not on the PATH: {', '.join(missing)}")
         self.folder = WORK / "real-decoders"
         self.inis = dict.fromkeys(PROGRAMS[:2], prepare(moses, self.folder)) | {"phrasetool": moses / "moses.ini"}
-        self.sentences = sentences
+        self.sentences, self.beam = sentences, beam
 
     def command(self, program: str, search: str, count: int, best: Path | None = None) -> list[str]:
         """Decode the first `count` sentences, with a list of the best derivations."""
@@ -74,11 +75,13 @@ class Decoders:
             # A start is read on as many threads as there are.
             threads = ["--threads", "1"] if count > 1 else []
             limit = ["--pop-limit", pops] if search == "cube" else []
+            limit += ["--beam-threshold", self.beam] if self.beam else []
             limits = ["--search", search, "--stack", size, *limit, *threads]
             return [COMMAND, "decode", "--moses-ini", ini, str(text), *limits, *more, "-o", "/dev/null", "-q"]
         more = ["-n-best-list", str(best), "1"] if best else []
         number = str(int(search == "cube"))
-        limits = ["-search-algorithm", number, "-s", size, "-cbp", pops, "-threads", "1"]
+        beam = ["-beam-threshold", self.beam] if self.beam else []
+        limits = ["-search-algorithm", number, "-s", size, "-cbp", pops, *beam, "-threads", "1"]
         return [program, "-f", ini, "-i", str(text), *limits, *more]
 
     def scores(self, program: str, search: str) -> list[float]:

@@ -49,7 +49,7 @@ RUNS = StoredStudy("syntax")
 # Name of a model -> what it is trained with.
 KINDS = {
     "default": [], "translations": ["--no-own-language"], "few-shot": ["--epochs", "10"],
-    "trial": ["--epochs", "2", "--no-own-language"],
+    "trial": ["--epochs", "2", "--no-own-language"], "paper": ["--preset", "paper"],
 }  # fmt: skip
 # Model -> the one that it goes on from, on the small bitexts.
 STARTS = {"few-shot": "default"}

@@ -105,7 +105,7 @@ def pairs(name: str) -> Iterator[tuple[str, str]]:
 
 
 def bitext(name: str) -> tuple[str, ...]:
-    """What `--bitext` takes of one without held-out sentences; made once."""
+    """What `--language-bitext` takes of one without held-out sentences; made once."""
     languages = (MET[1], MET[3]) if name == MET[0] else BITEXTS[name][::2]
     paths = [FOLDER / f"{name}.{language}" for language in languages]
     if not all(path.is_file() for path in paths):
@@ -123,7 +123,7 @@ def bitext(name: str) -> tuple[str, ...]:
 
 def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
     """The arguments for some of them."""
-    return [argument for name in names for argument in ("--bitext", *bitext(name))]
+    return [argument for name in names for argument in ("--language-bitext", *bitext(name))]
 
 
 def few_shot_bitexts() -> list[str]:
@@ -138,11 +138,11 @@ def few_shot_bitexts() -> list[str]:
         paths = [FOLDER / f"few.{language}-en.{name}" for name in (language, "en")]
         for number, path in enumerate(paths):
             path.write_text("".join(row[number] + "\n" for row in kept), "utf-8")
-        arguments += ["--bitext", language, str(paths[0]), "en", str(paths[1])]
+        arguments += ["--language-bitext", language, str(paths[0]), "en", str(paths[1])]
         if language in TREEBANKS:
             path, rows = FOLDER / f"few.{language}", [line(one.words).decode() for one in treebank(f"{language}-train")]
             path.write_text("".join(row + "\n" for row in rows if row not in held), "utf-8")
-            arguments += ["--text", language, str(path)]
+            arguments += ["--language-text", language, str(path)]
     return arguments
 
 

@@ -95,6 +95,12 @@ def map_file(path: str) -> ByteArray:
         raise DataError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
+def has_rest_costs(data: ByteArray) -> bool:
+    """Whether a binary file is of the type `probing` with rest costs, which only kenlm itself reads."""
+    begin = data[: _SANITY.size + _FIXED.size].tobytes()
+    return len(begin) == _SANITY.size + _FIXED.size and _FIXED.unpack_from(begin, _SANITY.size)[2] == REST_PROBING
+
+
 def read_header(path: str, data: ByteArray) -> Header:
     """Read the header of a file.
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from moses_compat.corpora.texts import corpus_sentences, refuse_empty
 from moses_compat.engine.arpa import load_language_model, read_order, write_arpa
-from moses_compat.engine.kenlm_files import PROBING, hashed_model, is_kenlm_binary, map_file, read_header, trie_model
+from moses_compat.engine.kenlm_files import (
+    PROBING,
+    has_rest_costs,
+    hashed_model,
+    is_kenlm_binary,
+    map_file,
+    read_header,
+    trie_model,
+)
 from moses_compat.files.streams import Input, Output
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrases import Phrases
@@ -36,12 +44,24 @@ def order_of(path: str) -> int:
     """Return the order of the language model in a file, ARPA text or binary.
 
     Raises:
-        DataError: the file is neither.
+        DataError: the file is neither, or its order is 1.
     """
     if is_kenlm_binary(path):
         return len(read_header(path, map_file(path)).counts)
     with Input(path) as source:
-        return read_order(source)
+        order = read_order(source)
+    check_order(path, order)
+    return order
+
+
+def check_order(path: str, order: int) -> None:
+    """Refuse a model without contexts, as kenlm and therefore Moses do.
+
+    Raises:
+        DataError: the order is 1.
+    """
+    if order < 2:
+        raise DataError(path, "a language model of order 1, which Moses refuses; expected order 2 or more")
 
 
 def load_language_models(
@@ -55,9 +75,11 @@ def load_language_models(
         orders: required order of each model; None, or an empty sequence, allows any order.
 
     Raises:
-        DataError: a file cannot be read, is damaged, is of an unsupported kind, or has another order.
+        DataError: a file cannot be read, is damaged, is of an unsupported kind, or has another order or order 1.
     """
     models = [_load(path, vocabulary) for path in paths]
+    for path, model in zip(paths, models, strict=True):
+        check_order(path, model.order)
     for path, model, order in zip(paths, models, orders, strict=False):
         if order not in (None, model.order):
             message = f"the language model has order {model.order}, but the ini limits it to {order}; use KENLM"
@@ -68,6 +90,22 @@ def load_language_models(
         return LanguageModels(models, vocabulary)
     except ValueError as error:
         raise DataError(" and ".join(paths), str(error)) from error
+
+
+def open_kenlm_model(path: str, words: Collection[bytes] = ()) -> KenlmModel:
+    """Load a model for kenlm, which takes damaged binary files as they are, after the checks of our own reader.
+
+    Args:
+        path: ARPA text or a binary file of kenlm.
+        words: those whose n-grams are checked in a trie.
+
+    Raises:
+        DataError: the file is damaged, or kenlm does not accept it as a language model.
+        ModuleNotFoundError: the package kenlm is not installed.
+    """
+    if is_kenlm_binary(path) and not has_rest_costs(map_file(path)):
+        load_language_models((path,), words)
+    return KenlmModel.load(path)
 
 
 def check_known_words(model: KenlmModel, counts: Mapping[bytes, int], text: str, force: bool, watch: Watch) -> None:

@@ -39,6 +39,8 @@ _KNOWN = (
     "name", "output", "seed", "samples", "data", "moses", "build", "model", "prune", "annotate", "ladder", "neighbours",
     "search",
 )  # fmt: skip
+# Of cube pruning, if the configuration names none.
+_POP_LIMIT = 400
 
 
 def read_experiment_config(path: str, output: str | None = None) -> ExperimentConfig:
@@ -92,7 +94,7 @@ def parse_config(values: Mapping[str, Any], path: str, output: str | None = None
         annotate=_annotate(top, model) if "annotate" in top else None,
         ladder=_ladder(top) if "ladder" in top else None,
         neighbours=top.section("neighbours", NeighbourSettings) if "neighbours" in top else None,
-        search=top.section("search", SearchSettings),
+        search=_search(top),
     )
     if not (config.prune or config.annotate or config.ladder or config.neighbours):
         raise DataError(path, "nothing to do: give at least one of [prune], [annotate], [ladder] and [neighbours]")
@@ -113,6 +115,16 @@ def _tests(data: ConfigTable) -> dict[str, TextPair]:
     if not pairs:
         raise data.error("tests", "is empty; give at least one [data.tests.NAME]")
     return pairs
+
+
+def _search(top: ConfigTable) -> SearchSettings:
+    search = top.section("search", SearchSettings)
+    if search.algorithm == "cube":
+        return search if search.pop_limit else replace(search, pop_limit=_POP_LIMIT)
+    if search.pop_limit is not None:
+        message = f"limits cube pruning, and algorithm is {search.algorithm!r}; leave it out"
+        raise top.table("search", None).error("pop_limit", message)
+    return search
 
 
 def _model(top: ConfigTable) -> EncoderSettings:

@@ -399,11 +399,18 @@ class NeighbourSettings:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of `[search]`: search algorithm and limits; the limits of tables default to those of the ini."""
+    """Settings of `[search]`: search algorithm and limits; the limits of tables default to those of the ini.
+
+    Attributes:
+        algorithm: `cube` or `stack`.
+        stack: largest number of hypotheses in a stack.
+        pop_limit: hypotheses that cube pruning adds to a stack; None for `stack`, which has no such limit.
+        table_limit: entries per source phrase; None for the limit of the ini.
+    """
 
     algorithm: str = setting(ConfigTable.choice, "cube", choices=("cube", "stack"))
     stack: int = setting(ConfigTable.integer, 400, least=1)
-    pop_limit: int = setting(ConfigTable.integer, 400, least=1)
+    pop_limit: int | None = setting(ConfigTable.integer, None, least=1)
     table_limit: int | None = setting(ConfigTable.integer, None, least=0)
 
 

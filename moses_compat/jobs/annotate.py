@@ -158,7 +158,9 @@ def annotate_table(
     for reader in readers:
         reader.finish(total.entries)
     if forced and total.entries > total.faulty and not total.used:
-        scan.refuse(DataError(forced.path, f"none of its pairs is in {source.name}", remedy="go on"))
+        scan.refuse(
+            DataError(forced.path, f"none of its pairs with a count above 0 is in {source.name}", remedy="go on")
+        )
     return total
 
 

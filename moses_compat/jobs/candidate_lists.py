@@ -365,7 +365,13 @@ _LEAST_UNITS, _FEW_UNITS = 0.1, 0.7
 
 
 class ListWriter(Protocol):
-    """Writes a list of candidates."""
+    """Writes a list of candidates.
+
+    Attributes:
+        breaks: characters at which the list's reader splits words, in addition to spaces, tabs and line ends.
+    """
+
+    breaks: str
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
         """Write the list, and pass its lines to the meter."""
@@ -376,6 +382,7 @@ class Collected:
 
     Args:
         request: the settings.
+        breaks: see `ListWriter`.
 
     Attributes:
         sources, targets: the units of the table's words.
@@ -383,8 +390,8 @@ class Collected:
         frequencies: float64, shape (V,), counts of the target units in translations of single words.
     """
 
-    def __init__(self, request: CandidateRequest) -> None:
-        self.request = request
+    def __init__(self, request: CandidateRequest, breaks: str = "") -> None:
+        self.request, self._breaks = request, breaks
         self.source_vocabulary, self.target_vocabulary = (
             read_vocabulary(path) if path else UnitVocabulary(Words())
             for path in (request.source_vocabulary, request.target_vocabulary)
@@ -409,7 +416,7 @@ class Collected:
 
     def _word(self, token: bytes) -> str:
         word = phrase_text(token)
-        if parts_lines(word):
+        if parts_lines(word) or any(character in word for character in self._breaks):
             self._unreadable.add(token)
             return ""
         return word
@@ -500,7 +507,7 @@ def export_candidates(request: CandidateRequest, writer: ListWriter, watch: Watc
         PhraseToolError: a file cannot be written.
     """
     scan = request.scan
-    collected = Collected(request)
+    collected = Collected(request, "" if request.binary else writer.breaks)
     meter = None
     if request.evaluate:
         meter = CoverageMeter(
@@ -531,6 +538,8 @@ class MapWriter:
     A line is a source phrase, a tab, and target units separated by spaces; the phrase is empty for units that are
     always candidates.  If a phrase had two lines, CTranslate2 would use only the second.
     """
+
+    breaks = ""
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
         """Write the map."""
@@ -573,7 +582,12 @@ def _first_of_each(lines: bytes, seen: set[bytes]) -> bytes:
 
 
 class ShortlistWriter:
-    """Writes a shortlist."""
+    """Writes a shortlist.
+
+    Marian reads the words of a text with `>>`, which splits at every white space of C; a binary one has numbers.
+    """
+
+    breaks = "\v\f"
 
     def write(self, output: Output, collected: Collected, meter: CoverageMeter | None) -> CandidateReport:
         """Write the shortlist."""

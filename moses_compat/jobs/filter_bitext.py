@@ -48,7 +48,7 @@ _BETTER = 0.07
 # Number of pairs whose lengths represent those of all.
 _LENGTHS = 16
 # Reasons for rejection and other notes on pairs; the names appear in output files.
-EMPTY, UNKNOWN, LOW, LONG = b"empty", b"unknown", b"probability", b"long"
+EMPTY, UNKNOWN, LOW, TIE, LONG = b"empty", b"unknown", b"probability", b"tie", b"long"
 REASONS = (EMPTY, UNKNOWN, LOW, COPY)
 # Sentences of the two files.
 Sample = tuple[list[bytes], list[bytes]]
@@ -236,10 +236,11 @@ class PairDecisions:
             longest: number of words of a sentence that the classifier reads.
             too_many: rows of pairs at the threshold that are rejected so that the exact share of pairs is kept.
         """
-        below = np.isnan(judged.scores) | (judged.scores < np.float32(threshold))
+        low = (np.isnan(judged.scores) | (judged.scores < np.float32(threshold))).tolist()
+        surplus = np.zeros(len(block), np.bool_)
         if too_many is not None:
-            below[too_many] = True
-        low = below.tolist()
+            surplus[too_many] = True
+        tied = surplus.tolist()
         unscored = np.isnan(judged.scores).tolist()
         keep, notes = np.ones(len(block), np.bool_), []
         words = np.maximum(*map(sentence_lengths, block.written)) if longest is not None else np.zeros(len(block))
@@ -252,6 +253,8 @@ class PairDecisions:
                 row_notes.append(UNKNOWN)
             elif low[row]:
                 row_notes.append(LOW)
+            elif tied[row]:
+                row_notes.append(TIE)
             keep[row] = not row_notes
             if source and _same(source, target):
                 row_notes.append(COPY)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from moses_compat.corpora.texts import read_sentences
 from moses_compat.engine.development_check import check_correspondence, check_translation
-from moses_compat.engine.language_models import check_known_words
+from moses_compat.engine.language_models import check_known_words, open_kenlm_model
 from moses_compat.engine.n_best import FeatureNames, NBestList, described, with_features
 from moses_compat.files.finished_work import fingerprint
 from moses_compat.files.paths import display_name
@@ -351,7 +351,7 @@ def load_columns(
         ModelError: see `load_directed`.
         PhraseToolError: see `check_known_words`.
     """
-    loaded = [KenlmModel.load(path) for path in language_models]
+    loaded = [open_kenlm_model(path, n_best.symbols.words) for path in language_models]
     used = np.bincount(n_best.words.words, minlength=len(n_best.symbols.words))
     counts = dict(zip(n_best.symbols.words, used.tolist(), strict=True))
     for model in loaded:
@@ -464,17 +464,27 @@ class RerankWeights:
         with Input(path) as file:
             data = file.read_all()
         try:
-            document = json.loads(data)
-            if document["schema_version"] != SCHEMA_VERSION:
-                raise ValueError(f"schema_version {document['schema_version']}, expected {SCHEMA_VERSION}")
-            values = document["weights"]
-            names = tuple((name, len(numbers)) for name, numbers in values.items())
-            weights = np.array([number for numbers in values.values() for number in numbers], np.float64)
-            if not np.isfinite(weights).all() or not weights.any():
-                raise ValueError("weights must be finite, and not all 0")
-            return cls(names, weights, dict(document["neural"]), {})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return cls._of_document(json.loads(data))
+        except (ValueError, RecursionError) as error:
             raise DataError(display_name(path), f"not a file of weights that `rerank` saved ({error})") from error
+
+    @classmethod
+    def _of_document(cls, document: object) -> RerankWeights:
+        if not isinstance(document, dict):
+            raise ValueError("not an object with keys")
+        if document.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(f"schema_version is {document.get('schema_version')}, expected {SCHEMA_VERSION}")
+        values, columns = document.get("weights"), document.get("neural")
+        if not isinstance(values, dict) or not isinstance(columns, dict):
+            raise ValueError("weights and neural must be objects with keys")
+        for name, numbers in values.items():
+            if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
+                raise ValueError(f"the weights of {name} must be a list of numbers")
+        names = tuple((name, len(numbers)) for name, numbers in values.items())
+        weights = np.array([number for numbers in values.values() for number in numbers], np.float64)
+        if not np.isfinite(weights).all() or not weights.any():
+            raise ValueError("weights must be finite, and not all 0")
+        return cls(names, weights, columns, {})
 
     def check(self, featured: FeaturedList, columns: Mapping[str, Any] | None = None) -> None:
         """Refuse a list of other features, or features of other models.
@@ -547,7 +557,7 @@ def _share_of_list_words(text: Phrases) -> float:
     return float((text.words >= 0).mean()) if len(text.words) else 0.0
 
 
-def check_development_references(
+def check_references(
     n_best: NBestList,
     references: Sequence[Phrases],
     source: str,
@@ -555,7 +565,7 @@ def check_development_references(
     force: bool = False,
     watch: Watch = SILENT,
 ) -> None:
-    """Refuse references of a development list that do not translate its source, see `check_correspondence`.
+    """Refuse references of a list that do not translate its source, see `check_correspondence`.
 
     Args:
         n_best: the list.

@@ -282,7 +282,7 @@ def _check_uses(table: MeasuredTable, pairs: str, name: str) -> None:
             return
         good = good or not part.faulty.all()
     if good:
-        raise DataError(pairs, f"none of its pairs is in {name}")
+        raise DataError(pairs, f"none of its pairs with a count above 0 is in {name}")
 
 
 def _add_losses(table: MeasuredTable, losses: Losses, scale: float) -> None:

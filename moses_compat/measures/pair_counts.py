@@ -107,6 +107,7 @@ class PairUses:
     def __init__(self, path: str, totals: bool = True) -> None:
         self.path = path
         self._tally = CountTally()
+        self._positive = False
         self._sums = [KeyedSums(np.float64) for _ in range(3 if totals else 1)]
 
     @classmethod
@@ -122,7 +123,7 @@ class PairUses:
 
         Raises:
             DataError: the file is damaged or empty, a line has fewer than two fields, a count is not a number of at
-                least 0, or a table has no joint count.
+                least 0, every count is 0, or a table has no joint count.
         """
         counted = cls(path, totals)
         with Input(path) as source:
@@ -131,6 +132,8 @@ class PairUses:
                 lines += counted._add(text, source.name, lines)
             if not lines:
                 raise DataError(source.name, "no phrase pair, the file is empty")
+            if not counted._positive:
+                raise DataError(source.name, "the count of every pair is 0")
         for sums in counted._sums:
             sums.shrink()
         for sentence in counted._tally.sentences(""):
@@ -151,6 +154,7 @@ class PairUses:
             message = "the pair has no count; expected `source ||| target[ ||| count]`, or a table with joint counts"
             raise DataError(name, message, line)
         self._tally += fields.tally
+        self._positive = self._positive or bool(counts.any())
         keys = np.empty((len(counts), 3), np.uint64)
         _hash(text, line_offsets_of(text), keys)
         for column, sums in zip(keys.T, self._sums, strict=False):

@@ -139,7 +139,7 @@ def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
     other = write(tmp_path / "p", b"x ||| y\n")
     unused = run_inside("annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out")
     assert unused.code == 1
-    assert f"{other}: none of its pairs is in {table}" in unused.err
+    assert f"{other}: none of its pairs with a count above 0 is in {table}" in unused.err
     assert not (tmp_path / "out").exists()
     assert (
         run_inside(

@@ -405,9 +405,14 @@ def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept
     source, target = bitext(tmp_path, (sources, targets))
     given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--force", "-q")
     for share, expected in (("10%", 10), ("50%", 50)):
-        done = run_inside(*given, "--keep", share)
+        done = run_inside(*given, "--keep", share, "--scores", tmp_path / "scores")
         assert done.code == 0, done.err
         assert read(tmp_path / "ks").count(b"\n") == expected
+    # The 60 equal pairs tie; those that the share has no room for are not below its threshold.
+    rows = [line.split(b"\t") for line in read(tmp_path / "scores").splitlines()]
+    tied = {row[0] for row in rows if row[2] == b"tie"}
+    assert len(tied) == 1
+    assert tied == {min((row[0] for row in rows if row[1] == b"kept"), key=float)}
     copies = bitext(tmp_path / "copies", ([*sources[50:80], *sources[:10]], [*targets[50:80], *sources[:10]]))
     done = run_inside("filter-bitext", *copies, *given[3:], "--keep", "50%", "--drop-copies")
     assert done.code == 0, done.err

@@ -137,7 +137,7 @@ def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
 
 
 def test_of_an_ini_it_is_what_was_written(table, tmp_path):
-    write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\t</s>\n\n\\end\\\n")
+    write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=1\nngram 2=0\n\n\\1-grams:\n-1\t</s>\n\n\\2-grams:\n\n\\end\\\n")
     arguments = ("moses-ini", "--table", table, "--lm", "lm.arpa")
     found = only_a_document(*arguments, "-o", "moses.ini")
     assert found["ini"] == "moses.ini"

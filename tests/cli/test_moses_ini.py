@@ -8,6 +8,7 @@ from tests.moses_compat.ini.ini_examples import VERSION_1
 
 ARPA = b"""\\data\\
 ngram 1=4
+ngram 2=1
 
 \\1-grams:
 -1\t<unk>
@@ -15,8 +16,13 @@ ngram 1=4
 -1\t</s>
 -1\thouse
 
+\\2-grams:
+-0.5\thouse house
+
 \\end\\
 """
+# kenlm takes no model without contexts.
+ORDER_1 = b"\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-9\t<s>\n-1\t</s>\n\n\\end\\\n"
 
 
 @pytest.fixture
@@ -25,6 +31,7 @@ def model(tmp_path):
     write(tmp_path / "richer", b"haus ||| house ||| 0.5 0.4 0.9 0.8\n")
     write(tmp_path / "reordering", b"haus ||| house ||| 0.5 0.4 0.1 0.5 0.4 0.1\n")
     write(tmp_path / "lm.arpa", ARPA)
+    write(tmp_path / "words.arpa", ORDER_1)
     return tmp_path
 
 
@@ -40,7 +47,7 @@ def test_a_new_ini_is_a_model_that_translates(model):
     assert found.features.sizes["LexicalReordering"] == 6
     assert found.search.distortion_limit == 4
     assert found.weights.tolist() == found.features.default_weights().tolist()
-    assert b"order=1" in read(model / "moses.ini")
+    assert b"order=2" in read(model / "moses.ini")
     done = run_inside("decode", "--moses-ini", model / "moses.ini", "-q", stdin=b"haus x\n")
     assert done.out == b"house x\n"
 
@@ -108,6 +115,11 @@ def test_it_can_be_read_from_standard_output(model):
         (["--table", "nothing", "--lm", "lm.arpa"], 1, "nothing: No such file"),
         (["--table", "empty", "--lm", "lm.arpa"], 1, "empty: holds no phrase-table entry"),
         (["--table", "table.gz", "--lm", "richer"], 1, "not an ARPA file"),
+        (
+            ["--table", "table.gz", "--lm", "words.arpa"],
+            1,
+            "words.arpa: a language model of order 1, which Moses refuses",
+        ),
         (["--table", "table.gz"], 2, "needs --lm"),
         (["richer", "--table", "table.gz"], 1, "expected a moses.ini"),
     ],

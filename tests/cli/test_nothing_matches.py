@@ -31,9 +31,10 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "message", "written"),
     [
-        (("annotate", "table", "--forced-pairs", "pairs"), "pairs: none of its pairs is in table", True),
+        (("annotate", "table", "--forced-pairs", "pairs"),
+         "pairs: none of its pairs with a count above 0 is in table", True),
         (("prune", "table", "--method", "usage", "--forced-pairs", "pairs", "--target-size", "50%"),
-         "pairs: none of its pairs is in table", False),
+         "pairs: none of its pairs with a count above 0 is in table", False),
         (("remove-orphans", "table", "--reordering-table", "reordering"),
          "reordering: none of its 2 lines is of one of the 3 pairs of the phrase table", True),
         (("prune", "table", "--method", "count", "--target-size", "70%", "--reordering-table", "reordering",

@@ -16,7 +16,11 @@ def files(tmp_path, monkeypatch):
         for name, leg in zip(("to", "from"), legs, strict=True):
             write(tmp_path / f"{name}{number}.gz", table_text(leg, 6))
             write(tmp_path / f"{name}{number}.reo.gz", reordering_text(leg))
-    write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <unk>\n-1 <s>\n-1 </s>\n\n\\end\\\n")
+    write(
+        tmp_path / "lm.arpa",
+        b"\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-1 <unk>\n-1 <s>\n-1 </s>\n\n"
+        b"\\2-grams:\n-1 <s> </s>\n\n\\end\\\n",
+    )
     return tmp_path
 
 

@@ -117,7 +117,8 @@ def test_usage_is_the_same_whatever_threads_and_blocks(folder):
     ("pairs", "message"),
     [
         (b"das ||| the ||| 1\nno pair\n", "pairs:2: expected `source ||| target`"),
-        (b"das ||| nothing ||| 1\n", "pairs: none of its pairs is in "),
+        (b"das ||| nothing ||| 1\n", "pairs: none of its pairs with a count above 0 is in "),
+        (b"das ||| the ||| 0\n", "pairs: the count of every pair is 0"),
         (b"", "pairs: no phrase pair, the file is empty"),
         (None, "pairs: No such file"),
     ],

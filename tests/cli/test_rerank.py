@@ -303,6 +303,16 @@ def test_references_of_other_sentences(lists):
     assert "warning: reversed.ref" in run(lists, *RERANK, *MODELS, *dev, "-o", "forced", "--force").err
 
 
+def test_a_reference_of_other_sentences_is_reported_next_to_its_bleu(lists):
+    """What is written does not depend on it."""
+    write(lists / "reversed.ref", b"".join(reversed(read(lists / "test.ref").splitlines(keepends=True))))
+    right = run(lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "right")
+    wrong = run(lists, *RERANK, *MODELS, *DEV, "-r", "reversed.ref", "-o", "wrong")
+    assert "warning" not in right.err
+    assert "warning: reversed.ref: its lines share no more words with what test.nbest has" in wrong.err
+    assert read(lists / "wrong") == read(lists / "right")
+
+
 @pytest.mark.parametrize("given", [(), DEV[:2], DEV[2:], (*DEV, "--weights", "dev.ref")])
 def test_weights_or_a_development_set(lists, given):
     assert "to tune, or --weights" in refusal(lists, *RERANK, *MODELS, *given, code=2)

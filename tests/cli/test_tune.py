@@ -50,7 +50,8 @@ def model(tmp_path):
             a, b = np.array(scores) * rng.uniform(0.7, 1.4, 2)
             entries.append(f"s{i} ||| {kind}{i} ||| {a:.4f} {b:.4f} ||| 0-0 ||| 1 1 1\n")
             unigrams.append(f"-1.2\t{kind}{i}")
-    arpa = f"\\data\\\nngram 1={len(unigrams)}\n\n\\1-grams:\n" + "\n".join(unigrams) + "\n\n\\end\\\n"
+    arpa = f"\\data\\\nngram 1={len(unigrams)}\nngram 2=1\n\n\\1-grams:\n" + "\n".join(unigrams)
+    arpa += "\n\n\\2-grams:\n-1\t<s> </s>\n\n\\end\\\n"
     lines = [rng.integers(0, WORDS, rng.integers(4, 8)) for _ in range(12)]
     source = "".join(" ".join(f"s{i}" for i in line) + " name\n" for line in lines)
     truth = "".join(" ".join(f"right{i}" for i in line) + " name\n" for line in lines)

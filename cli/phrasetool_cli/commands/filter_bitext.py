@@ -199,9 +199,9 @@ def _by_encoder(
 
 
 def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
+    from moses_compat.engine.language_models import open_kenlm_model
     from moses_compat.files.finished_work import fingerprint
     from phrasetool.pair_classifier.bitext_scores import FluencyScorer
-    from phrasetool.smt.language_model.kenlm_model import KenlmModel
 
     threshold = values["threshold"]
     if not isinstance(threshold, float) and values["share"] is None:
@@ -214,7 +214,7 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
     for pair, (good, general) in zip(paths, names, strict=True):
         if good and good == general:
             raise PhraseToolError(f"{pair[0]} and {pair[1]} are the same model, so every score would be 0")
-    source, target = ([KenlmModel.load(path) if path else None for path in pair] for pair in paths)
+    source, target = ([open_kenlm_model(path) if path else None for path in pair] for pair in paths)
     judge = FluencyScorer((source[0], target[0]), (source[1], target[1]), f"cross-entropies:{names}")
 
     def filter_pairs(request: FilterRequest, watch: Watch) -> FilterReport:
@@ -283,7 +283,8 @@ def command(
 
     If no pair is left, nothing is written, unless --force is given.
 
-    Notes in --scores and --rejected give the reason: `empty`, `unknown`, `probability`, `copy` or `long` (cut).
+    Notes in --scores and --rejected give the reason: `empty`, `unknown`, `probability`, `tie`
+    (beyond the share of --keep), `copy` or `long` (cut).
     Finished scores are kept next to the first output, so that the same command continues after an interruption.
 
     """
@@ -318,6 +319,7 @@ def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
     reasons = counts.reasons
     notes = [
         (reasons["probability"], f"score less than {report.threshold:g}"),
+        (reasons["tie"], f"score {report.threshold:g} like pairs before them, which are enough for the share"),
         (reasons["empty"], "have an empty side"),
         (reasons["unknown"], "have a side of which nothing is known"),
         (counts.copies, "are two equal sentences, " + ("and went" if request.drop_copies else "marked `copy`")),

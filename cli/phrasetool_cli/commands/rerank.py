@@ -88,7 +88,7 @@ def command(
     from moses_compat.jobs.rerank import (
         RerankWeights,
         SourceText,
-        check_development_references,
+        check_references,
         check_same_features,
         chosen_text,
         featured_list,
@@ -111,7 +111,7 @@ def command(
         raise click.UsageError("give --dev-list NBEST and --dev SOURCE REFERENCE to tune, or --weights FILE")
     if weights:
         reason = "tuning, and --weights tunes nothing"
-        refuse_unused({"tuned_features": reason, "seed": reason})
+        refuse_unused({"tuned_features": reason, "seed": reason, "save_weights": reason})
     inputs, outputs = [n_best, source, *language_models, *references, weights, *dev], [output, listing, save_weights]
     check_outputs(inputs, outputs)
     document = json_document(json_file, inputs, outputs)
@@ -126,6 +126,9 @@ def command(
     # All that can be wrong with the files is found before models work on them.
     text, candidates = prepared(n_best, source)
     truth = read_references(references, len(text.sentences), candidates)
+    if truth:
+        # The translations do not depend on them: a wrong reference makes the BLEU meaningless, and nothing else.
+        check_references(candidates, truth, source, references, force=True, watch=watch)
     columns = load_columns(folders, text, candidates, length, each, force, watch, language_models)
     record = columns.record() if folders or language_models else None
     with contextlib.ExitStack() as files:
@@ -135,7 +138,7 @@ def command(
             assert dev_source is not None
             dev_text, dev_candidates = prepared(dev_list, dev_source)
             dev_truth = read_references(dev_references, len(dev_text.sentences), dev_candidates)
-            check_development_references(dev_candidates, dev_truth, dev_source, dev_references, force, watch)
+            check_references(dev_candidates, dev_truth, dev_source, dev_references, force, watch)
             candidates = with_sparse_features_of(candidates, dev_candidates.names, dev_candidates.name, watch)
             check_same_features(candidates, dev_candidates)
             dev_columns = load_columns(folders, dev_text, dev_candidates, length, each, force, watch, language_models)

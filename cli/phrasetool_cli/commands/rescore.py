@@ -54,8 +54,9 @@ def command(
     models do.  Everything else stays byte for byte.  `phrasetool rerank` does this itself if it is given models, and
     takes such lists without.
 
-    A list that does not translate the source is refused: if its hypotheses are as likely next to other sentences.
-    So is a language model that knows less than 60% of the tokens.
+    Translators refuse a list that does not translate the source, whose hypotheses are as likely next to other
+    sentences; --lm alone does not read the source's words.  A language model that knows less than 60% of the tokens is
+    refused.
     """
     from moses_compat.engine.n_best import read_n_best
     from moses_compat.files.streams import Output

@@ -77,7 +77,8 @@ class KenlmModel:
             Natural logarithms of their probabilities, shape (N,).
 
         Raises:
-            DataError: the model has a word that is not UTF-8, which the package cannot be asked for.
+            DataError: the model has a word that is not UTF-8, which the package cannot be asked for, or gives a
+                sentence a probability that is not one, because its file is damaged.
         """
         import kenlm
 
@@ -97,6 +98,9 @@ class KenlmModel:
             scores.append(model.BaseScore(state, "</s>", spare[len(sentence) & 1]))
             # One after the other in single precision, as kenlm and Moses add them up.
             totals[row] = np.cumsum(scores, dtype=np.float32)[-1]
+            if not -math.inf < totals[row] <= 0:
+                score = float(totals[row])
+                raise DataError(self.path, f"gives a sentence the log probability {score:g}: is the file damaged?")
             tick(1)
         return totals * _LN_10
 

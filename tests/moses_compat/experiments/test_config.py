@@ -104,6 +104,7 @@ def test_criteria_with_thresholds_of_their_own(folder):
     ("old", "new", "message"),
     [
         ("sizes =", "size =", "unknown key prune.size; did you mean sizes?"),
+        ("[prune]", '[search]\nalgorithm = "stack"\npop_limit = 9\n[prune]', "search.pop_limit: limits cube pruning"),
         ("[prune]", "[prun]", "unknown key prun; did you mean prune?"),
         ("[data.dev]", "[data.devel]", "unknown key data.devel; did you mean dev?"),
         ("[prune]", "zzz = 1\n[prune]", "unknown key data.tests.news.zzz; expected source, target"),

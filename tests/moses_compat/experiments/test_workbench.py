@@ -20,7 +20,7 @@ methods = ["composition"]
 sizes = 0.5
 [search]
 algorithm = "stack"
-pop_limit = 7
+stack = 70
 """
 
 
@@ -35,7 +35,7 @@ def bench(tmp_path_factory):
 def test_the_search_is_that_of_the_configuration(bench):
     search = bench.model.search
     # What it does not say is as in the ini, where Moses' default stands.
-    assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 400, 7, 20)
+    assert (search.algorithm, search.stack_size, search.pop_limit, search.table_limit) == ("stack", 70, 1000, 20)
 
 
 def test_only_what_is_needed_is_measured(bench):

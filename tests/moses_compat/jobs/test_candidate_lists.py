@@ -93,6 +93,18 @@ def test_a_shortlist_by_hand(tmp_path):
     assert (report.phrases, report.candidates) == (3, 5)
 
 
+@pytest.mark.parametrize("character", ["\v", "\f"])
+def test_words_that_marian_would_split_are_left_out_of_a_text(tmp_path, character):
+    """Marian reads words with `>>`; CTranslate2 splits at spaces and tabs alone."""
+    table = TABLE.replace("klein ||| small", f"klein ||| sm{character}all")
+    report, data = made(request_of(tmp_path, table, shortlist=True, longest=1), ShortlistWriter())
+    assert set(read_shortlist(data)) == {"das", "haus"}
+    assert report.unreadable == 1
+    report, data = made(request_of(tmp_path, table, always=0))
+    assert f"klein\tsm{character}all".encode() in data
+    assert report.unreadable == 0
+
+
 @pytest.mark.parametrize("last", ["klein", "unseen"])
 def test_a_binary_shortlist_passes_the_checks_of_marian(tmp_path, last):
     source, target = ["</s>", "haus", "das", "klein"], ["</s>", "house", "the", "small", "building", "that"]

@@ -1,6 +1,7 @@
 """What is appended to lists, and what is asked of lists and models before."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -173,13 +174,24 @@ def test_weights_are_kept(tmp_path, featured):
     "change",
     [
         {"schema_version": 9}, {"weights": {}}, {"weights": {"LM0": [0]}}, {"weights": {"LM0": ["x"]}},
-        {"weights": [1]}, {"neural": 3},
+        {"weights": [1]}, {"neural": 3}, {"weights": {"LM0": 1}}, {"weights": {"LM0": [True]}},
     ],
 )  # fmt: skip
 def test_files_that_hold_no_weights_are_refused(tmp_path, change):
     document = {**json.loads(weights(1, 1, 1).as_json()), **change}
     (tmp_path / "weights").write_text(json.dumps(document))
-    with pytest.raises(DataError, match="not a file of weights"):
+    with pytest.raises(DataError, match="not a file of weights") as refused:
+        RerankWeights.read(str(tmp_path / "weights"))
+    # In words of the file, not of Python.
+    assert not re.search(r"object is not|attribute|convert|subscript", str(refused.value))
+
+
+@pytest.mark.parametrize("text", ["3", "[1]", "{", '{"weights": {"a": [1]}}'])
+def test_other_json_is_no_file_of_weights(tmp_path, text):
+    (tmp_path / "weights").write_text(text)
+    with pytest.raises(
+        DataError, match=r"not a file of weights that `rerank` saved \((not an object|schema_version is None|Exp)"
+    ):
         RerankWeights.read(str(tmp_path / "weights"))
 
 

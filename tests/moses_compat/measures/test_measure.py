@@ -328,7 +328,7 @@ def test_uses_and_probabilities_of_forced_decoding(tmp_path, scan, weighted, pro
 
 def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
     pairs = PairUses.read(str(write(tmp_path / "pairs", b"x ||| y ||| 1\n")))
-    with pytest.raises(DataError, match=r"pairs: none of its pairs is in .*table"):
+    with pytest.raises(DataError, match=r"pairs: none of its pairs with a count above 0 is in .*table"):
         measure(tmp_path, TABLES["seven fields"], forced_pairs=pairs)
     assert len(measure(tmp_path, b"", forced_pairs=pairs)[USES]) == 0
     with pytest.raises(DataError, match=r"table:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
