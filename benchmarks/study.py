@@ -93,7 +93,8 @@ class SentenceStatistics:
         self._values = differences + differences[:1]
         self._values[0] = differences[0]
         self._kept_counts: dict[str, np.ndarray] = {}
-        self._kept_scores: dict[tuple[int, str], tuple[float, np.ndarray]] = {}
+        self._kept_scores: dict[tuple[int, str], float] = {}
+        self._kept_samples: dict[tuple[int, str], np.ndarray] = {}
 
     @cached_property
     def _texts(self) -> dict[str, slice]:
@@ -115,19 +116,28 @@ class SentenceStatistics:
         counts = np.stack([np.bincount(one, minlength=sentences) for one in drawn]).astype(np.float32)
         return self._kept_counts.setdefault(text, counts)
 
-    def scores(self, row: int, text: str = TESTS) -> tuple[float, np.ndarray]:
-        """BLEU of a system on a text and on the samples of it, shape (SAMPLES,)."""
-        if (row, text) in self._kept_scores:
-            return self._kept_scores[row, text]
+    def _statistics(self, row: int, text: str) -> np.ndarray:
+        """Statistics of BLEU of the sentences of a text, shape (S, REFERENCE_LENGTH + 1)."""
         rows = self._texts[text]
         values = self._values[row, rows].astype(np.int64)
         statistics = np.zeros((len(values), REFERENCE_LENGTH + 1), np.int64)
         statistics[:, MATCHES] = values[:, :ORDER]
         statistics[:, TOTALS] = np.maximum(values[:, ORDER:] - np.arange(ORDER), 0)
         statistics[:, REFERENCE_LENGTH] = self._lengths[rows]
-        sums = self._counts(text) @ statistics.astype(np.float32)
-        bleu = float(bleu_of_sums(statistics.sum(0))), bleu_of_sums(sums)
-        return self._kept_scores.setdefault((row, text), bleu)
+        return statistics
+
+    def _score(self, row: int, text: str) -> float:
+        """BLEU of a system on a text."""
+        if (row, text) not in self._kept_scores:
+            self._kept_scores[row, text] = float(bleu_of_sums(self._statistics(row, text).sum(0)))
+        return self._kept_scores[row, text]
+
+    def _sample_scores(self, row: int, text: str) -> np.ndarray:
+        """BLEU of a system on the samples of a text, shape (SAMPLES,)."""
+        if (row, text) not in self._kept_samples:
+            sums = self._counts(text) @ self._statistics(row, text).astype(np.float32)
+            self._kept_samples[row, text] = bleu_of_sums(sums)
+        return self._kept_samples[row, text]
 
     def statistics(self, row: int) -> np.ndarray:
         """The stored statistics of a system, shape (S, len(STATISTICS))."""
@@ -136,7 +146,7 @@ class SentenceStatistics:
 
     def bleu(self, rows: Sequence[int], text: str = TESTS) -> float:
         """Mean BLEU over the seeds."""
-        return float(np.mean([self.scores(row, text)[0] for row in rows]))
+        return float(np.mean([self._score(row, text) for row in rows]))
 
     def mean(self, rows: Sequence[int], column: str) -> float:
         """Mean over the seeds of a column of `systems`."""
@@ -144,7 +154,7 @@ class SentenceStatistics:
 
     def _samples(self, rows: Sequence[int], text: str) -> np.ndarray:
         """BLEU of the samples, each of which draws its seeds, too; systems of as many seeds draw the same ones."""
-        samples = np.stack([self.scores(row, text)[1] for row in rows])
+        samples = np.stack([self._sample_scores(row, text) for row in rows])
         drawn = np.random.default_rng(777).integers(0, len(rows), (SAMPLES, len(rows)))
         result: np.ndarray = samples[drawn, np.arange(SAMPLES)[:, None]].mean(1)
         return result

@@ -28,11 +28,13 @@ Done = TypeVar("Done")
 # What only a shell can do.
 _SHELL = re.compile(r"[|<>&;$`*?~]")
 _PACKAGES = ("phrasetool", "moses_compat", "phrasetool_cli")
+# Libraries that commands import when they need them.
+_OTHERS = ("gensim.models", "pandas", "pyarrow.parquet")
 _SECONDS = 120
 
 
-def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
-    """What a function gives for each task, in copies of this process, one a processor."""
+def import_all() -> None:
+    """Import what commands need, for all copies of this process."""
     for package in _PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             # The module that runs the command line when it is imported.
@@ -41,6 +43,13 @@ def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[
     building = importlib.import_module("phrasetool.kernels.building")
     for package in _PACKAGES[:2]:
         building.fill_cache(Path(str(importlib.import_module(package).__file__)).parent)
+    for name in _OTHERS:
+        importlib.import_module(name)
+
+
+def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
+    """What a function gives for each task, in copies of this process, one a processor."""
+    import_all()
     # What is never looked at by the collector of a copy stays shared.
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:

@@ -94,9 +94,14 @@ def uses() -> list[Use]:
 def prepare(folder: Path) -> None:
     """The files that uses work on: those of the demo, and a small model of each kind."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run(
-        ["phrasetool", "demo", "--files", "demo"], cwd=folder, env=environment, check=True, capture_output=True
-    )
+    forked_commands.import_all()
+
+    def run(command: str) -> None:
+        code, said = forked_commands.run(command, folder, environment)
+        if code != 0:
+            raise SystemExit(f"{command}: {said}")
+
+    run("phrasetool demo --files demo")
     engine = folder / "demo" / "engine"
     for path in engine.iterdir():
         path.rename(folder / path.name)
@@ -113,10 +118,7 @@ def prepare(folder: Path) -> None:
     lines = "".join("1\tHouse\t_\tNOUN" + "\t_" * 6 + "\n\n" for _ in range(4))
     (folder / "a.conllu").write_text(lines, encoding="utf-8")
     for training in TRAININGS:
-        subprocess.run(
-            ["phrasetool", "train", "--model", *training.split(), "--threads", "1", "--quiet"], cwd=folder,
-            env=environment, check=True, capture_output=True,
-        )  # fmt: skip
+        run(f"phrasetool train --model {training} --threads 1 --quiet")
     with subprocess.Popen(UNFINISHED.split(), cwd=folder, env=environment, stderr=subprocess.DEVNULL) as unfinished:
         while not (folder / "part" / CHECKPOINT).exists() and unfinished.poll() is None:
             time.sleep(0.1)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from phrasetool_cli.main import cli
-from tests.commands import clean_environment
+from tests.commands import clean_environment, write
 from tests.shell_pages import blocks, is_right, run
 
 ROOT = Path(__file__).parent.parent
@@ -261,8 +261,10 @@ def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
         if not (bitext := reference.parent / f"{side}.gz").exists():
             pytest.skip(f"no such data: {bitext}")
         (tmp_path / side).symlink_to(bitext)
+    # What is printed are the figures of the whole development set; those of a tenth of it are close.
     for side in ("dev.de", "dev.en"):
-        (tmp_path / side).symlink_to(reference.parent / side)
+        lines = (reference.parent / side).read_bytes().splitlines(keepends=True)
+        write(tmp_path / side, b"".join(lines[:100]))
     found = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
     # `improve` takes a quarter of an hour: benchmarks/improve.py runs it, and tests/cli/test_improve.py a small one.
     found = [block for block in found if block.commands.startswith("phrasetool ") and " improve " not in block.commands]

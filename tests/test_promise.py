@@ -15,6 +15,7 @@ from tests.commands import read, run_inside, write
 from tests.conftest import random_parameters
 from tests.pairwise import in_turn
 from tests.tables import TABLES
+from tests.variants import for_each
 
 # The name's end and options; the output must be the same for all.
 WAYS = [
@@ -58,7 +59,7 @@ def prune(table, model_folder, *options):
     return run_inside("prune", table, "-m", model_folder, "-q", "--allow-empty", *options)
 
 
-@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), WAYS, 2))
+@for_each(("name", "ways"), in_turn(sorted(TABLES), WAYS, 2))
 def test_prune_of_moses_tables(name, model_folder, tmp_path, ways):
     table, ((ending, options), (other_ending, other_options)) = TABLES[name], ways
     source, out, gone = write(tmp_path / f"in{ending}", table), tmp_path / f"out{ending}", tmp_path / f"gone{ending}"
@@ -75,7 +76,7 @@ def test_prune_of_moses_tables(name, model_folder, tmp_path, ways):
     assert (piped.code, piped.out) == (0, read(out))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "rules"),
     in_turn(sorted(TABLES), [("-t", "-1"), ("-t", "1", "--keep-top", "100000"), ("--target-size", "1")], 2),
 )
@@ -86,7 +87,7 @@ def test_keeping_everything_gives_the_same_bytes(name, model_folder, tmp_path, r
         assert out.read_bytes() == TABLES[name], options
 
 
-@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [("t", 1), ("t.gz", 2)], 1))
+@for_each(("name", "ways"), in_turn(sorted(TABLES), [("t", 1), ("t.gz", 2)], 1))
 def test_parquet_and_back(name, tmp_path, ways):
     table, ((file, threads),) = TABLES[name], ways
     source, packed, back = write(tmp_path / file, table), tmp_path / "t.parquet", tmp_path / "back.gz"
@@ -95,6 +96,7 @@ def test_parquet_and_back(name, tmp_path, ways):
     assert read(back) == table
 
 
+@for_each("table", TABLES)
 def test_annotated_and_pruned_tables_go_to_parquet_and_back(table, model_folder, tmp_path):
     source, packed = write(tmp_path / "t", table), tmp_path / "t.parquet"
     for command in (("annotate",), ("prune", "-t", "0.3", "--keep-top", "1")):

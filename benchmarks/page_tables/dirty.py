@@ -92,6 +92,7 @@ def losses() -> str:
     return markdown("bitext | loss | threshold 0.7 | 28 % kept | 10 % kept", rows, right=2)
 
 
+@cache
 def _contests() -> list[tuple[Dirty, str, float, str, str, Comparison]]:
     """At each size the best method with similarities against the best without, both chosen on the development set."""
     results = []

@@ -121,6 +121,7 @@ def losses() -> str:
     return markdown(f"pair | similarities | threshold 0.7 | {' | '.join(map(percent, SIZES))}", rows, right=2)
 
 
+@cache
 def _contests() -> list[tuple[Pivot, float, tuple[str, str], tuple[str, str], Comparison]]:
     """At each size the best method with similarities against the best without, both chosen on the development set."""
     results = []

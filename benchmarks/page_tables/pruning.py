@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from study import DEFAULT_LOSS as LOSS
 from study import MARGIN, SIZES, WITH, WITHOUT, Comparison, Study, studied, study
@@ -158,6 +159,7 @@ def thresholds(name: str = "multi30k-de-en") -> str:
     return markdown("threshold | entries kept | BLEU, difference | paper: kept | paper: BLEU", cells)
 
 
+@cache
 def contests(pair: Study) -> list[tuple[float, str, str, Sequence[int], Sequence[int], Comparison]]:
     """At each size the best method with similarities against the best without, both chosen on the development set.
 

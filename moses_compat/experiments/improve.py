@@ -37,8 +37,8 @@ N_BEST = 100
 MARGIN = 0.3
 # Development sets with fewer sentences are too small to tune on.
 FEW_SENTENCES = 500
-# The translator of `docs/guides/rerank.md`: a softmax over target words, trained for minutes.
-_TRANSLATOR = (
+# Options of `train translator`, as in `docs/guides/rerank.md`: a softmax over target words, trained for minutes.
+TRANSLATOR = (
     "--loss", "cross-entropy", "--epochs", "4", "--dropout", "0.2", "--learning-rate", "0.002", "--device", "cpu",
 )  # fmt: skip
 _GIVEN = "given model"
@@ -372,7 +372,7 @@ class _Plan:
         translator = self._store.path("translator")
         self._add(
             "train-translator",
-            ("train", "translator", request.train.source, request.train.target, "-o", translator, *_TRANSLATOR,
+            ("train", "translator", request.train.source, request.train.target, "-o", translator, *TRANSLATOR,
              "--seed", str(request.seed), *self._force),
             ["translator/config.json"], resumes=translator, chain=self.translator,
         )  # fmt: skip

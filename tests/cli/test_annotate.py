@@ -14,13 +14,14 @@ from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
 from tests.pairwise import in_turn, pairwise
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
 from tests.test_promise import WAYS, tables_with_oddities
+from tests.variants import for_each
 
 
 def annotate(table, model_folder, *options):
     return run_inside("annotate", table, "-m", model_folder, "-q", *options)
 
 
-@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), pairwise(WAYS, [True, False]), 2))
+@for_each(("name", "ways"), in_turn(sorted(TABLES), pairwise(WAYS, [True, False]), 2))
 def test_cutting_the_columns_gives_the_input(name, model_folder, tmp_path, ways):
     table, outputs = TABLES[name], []
     for (ending, options), piped in ways:

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 
 from moses_compat.corpora.texts import read_text_lines
+from moses_compat.experiments import improve as module
 from moses_compat.experiments.build_commands import shown_path
-from moses_compat.experiments.improve import STEPS
+from moses_compat.experiments.improve import STEPS, TRANSLATOR
 from moses_compat.ini.reading import read_moses_ini
 from moses_compat.tables.blocks import count_entries
 from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool_cli.commands import improve as command
+from phrasetool_cli.main import cli
 from tests.commands import read, run_inside, write
 
 pytestmark = pytest.mark.slow
@@ -24,8 +27,25 @@ pytestmark = pytest.mark.slow
 RESULTS = ("moses.ini", "phrase-table.gz", "reordering-table.gz", "steps/annotated.gz", "steps/3.test")
 
 
-def arguments(demo_files, output, *options):
-    engine = demo_files / "demo" / "engine"
+# A translator that is trained in seconds, and tells the hypotheses of a sentence from those of others.
+SMALL_TRANSLATOR = (
+    "--loss", "cross-entropy", "--epochs", "6", "--word-units", "32", "--units", "32", "--dimension", "32",
+    "--learning-rate", "0.01", "--device", "cpu",
+)  # fmt: skip
+SENTENCES = 51
+
+
+@pytest.fixture(scope="module")
+def engine(demo_files, tmp_path_factory):
+    """The folder of the demo's model and texts, with half of the sentences to tune and to test on."""
+    folder = tmp_path_factory.mktemp("engine") / "engine"
+    shutil.copytree(demo_files / "demo" / "engine", folder)
+    for path in (folder / f"{name}.{side}" for name in ("dev", "test") for side in ("zh", "en")):
+        write(path, b"".join(read(path).splitlines(keepends=True)[:SENTENCES]))
+    return folder
+
+
+def arguments(engine, output, *options):
     texts = {name: (engine / f"{name}.zh", engine / f"{name}.en") for name in ("train", "dev", "test")}
     return [
         "improve", "--moses-ini", engine / "moses.ini", "--train", *texts["train"], "--dev", *texts["dev"], "--test",
@@ -34,22 +54,23 @@ def arguments(demo_files, output, *options):
 
 
 @pytest.fixture(scope="module")
-def improved(demo_files, tmp_path_factory):
+def improved(engine, tmp_path_factory):
     """All steps, to a quarter of the entries."""
     folder = tmp_path_factory.mktemp("improve") / "out"
-    done = run_inside(*arguments(demo_files, folder, "--size", "25%", "--json", folder.parent / "figures.json"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
+        done = run_inside(*arguments(engine, folder, "--size", "25%", "--json", folder.parent / "figures.json"))
     assert done.code == 0, done.err
     return folder, done
 
 
-def test_each_step_has_its_figures(improved, demo_files):
+def test_each_step_has_its_figures(improved, engine):
     """As `evaluate` and the files say."""
     folder, done = improved
     figures = json.loads((folder.parent / "figures.json").read_text())
     assert figures["steps"] == json.loads((folder / "improve.json").read_text())["steps"]
     names = ["given model", "+ entries", "+ columns", "+ pruning", "+ reranking"]
     assert [step["step"] for step in figures["steps"]] == names
-    engine = demo_files / "demo" / "engine"
     truth = read_text_lines(str(engine / "test.en"))
     translations = [read_text_lines(str(folder / "steps" / f"{i}.test")) for i in range(4)]
     translations.append(read_text_lines(str(folder / "steps" / "reranked.test")))
@@ -70,16 +91,16 @@ def test_each_step_has_its_figures(improved, demo_files):
         count_entries(str(engine / "phrase-table.gz")), *entries, *[count_entries(str(folder / "phrase-table.gz"))] * 2
     ]  # fmt: skip
     assert figures["steps"][3]["entries"] <= 0.25 * figures["steps"][2]["entries"]
-    assert "BLEU on the test set (102 sentences)" in done.out.decode()
+    assert f"BLEU on the test set ({SENTENCES} sentences)" in done.out.decode()
     assert "minutes on 2 threads" in done.err
-    assert "102 sentences are few to tune on" in done.err
+    assert f"{SENTENCES} sentences are few to tune on" in done.err
 
 
-def test_the_result_is_used_as_it_says(improved, demo_files, tmp_path, monkeypatch):
+def test_the_result_is_used_as_it_says(improved, engine, tmp_path, monkeypatch):
     """The commands that are printed give the translations that were measured."""
     folder, done = improved
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "new.source", read(demo_files / "demo" / "engine" / "test.zh"))
+    write(tmp_path / "new.source", read(engine / "test.zh"))
     commands = json.loads((folder / "improve.json").read_text())["commands"]
     for line in commands:
         assert f"  {line}\n" in done.out.decode()
@@ -91,24 +112,25 @@ def test_the_result_is_used_as_it_says(improved, demo_files, tmp_path, monkeypat
     assert {os.path.dirname(path) for path in tables[:2]} == {str(folder)}
 
 
-def test_a_second_run_does_nothing(improved, demo_files):
+def test_a_second_run_does_nothing(improved, engine, monkeypatch):
+    monkeypatch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
     folder, first = improved
     before = {name: os.stat(folder / name).st_mtime_ns for name in RESULTS}
-    done = run_inside(*arguments(demo_files, folder, "--size", "25%"))
+    done = run_inside(*arguments(engine, folder, "--size", "25%"))
     assert done.code == 0
     assert "commands to run" not in done.err
     assert done.out == first.out
     assert {name: os.stat(folder / name).st_mtime_ns for name in RESULTS} == before
 
 
-def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, demo_files, tmp_path):
+def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, engine, tmp_path):
     code = "import sys; from phrasetool_cli.main import main; main(sys.argv[1:])"
     out, finished = tmp_path / "out", improved[0]
     command = [
         sys.executable,
         "-c",
         code,
-        *map(str, arguments(demo_files, out, "--size", "25%", "--without", "rerank")),
+        *map(str, arguments(engine, out, "--size", "25%", "--without", "rerank")),
     ]
     for step in ("force-decode", "tune-columns", "prune"):
         # A group of its own: the commands it started die with it.
@@ -131,34 +153,34 @@ def _started(folder):
     return json.loads(record.read_text()) if record.exists() else {}
 
 
-def test_steps_are_left_out(demo_files, tmp_path):
+def test_steps_are_left_out(engine, tmp_path):
     """Alone, tuning changes the weights and nothing else; alone, pruning changes the table."""
     without = "forced-decoding,model,augment,columns,rerank"
-    done = run_inside(*arguments(demo_files, tmp_path / "tuned", "--without", without + ",prune"))
+    done = run_inside(*arguments(engine, tmp_path / "tuned", "--without", without + ",prune"))
     assert done.code == 0, done.err
     assert [line.split("  ")[0] for line in done.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
     assert not (tmp_path / "tuned" / "phrase-table.gz").exists()
-    done = run_inside(*arguments(demo_files, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5"))
+    done = run_inside(*arguments(engine, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5"))
     assert done.code == 0, done.err
-    table = read(demo_files / "demo" / "engine" / "phrase-table.gz").splitlines()
+    table = read(engine / "phrase-table.gz").splitlines()
     pruned = read(tmp_path / "pruned" / "phrase-table.gz").splitlines()
     assert len(pruned) == len(table) // 2
     assert set(pruned) < set(table)
     inis = [read_moses_ini(str(path)) for path in (
-        demo_files / "demo" / "engine" / "moses.ini", tmp_path / "pruned" / "moses.ini"
+        engine / "moses.ini", tmp_path / "pruned" / "moses.ini"
     )]  # fmt: skip
     assert inis[0].weights == inis[1].weights
 
 
-def test_options_reach_the_commands(demo_files, tmp_path):
+def test_options_reach_the_commands(engine, tmp_path):
     """On the development set alone, with unknown words of further texts."""
     text = write(tmp_path / "text", "选举 的\n".encode())
-    given = arguments(demo_files, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
+    given = arguments(engine, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
     place = given.index("--test")
     options = ("--oov-text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
     done = run_inside(*given[:place], *given[place + 3 :], *options)
     assert done.code == 0, done.err
-    assert "BLEU on the development set, which the weights were tuned on (102 sentences)" in done.out.decode()
+    assert f"BLEU on the development set, which the weights were tuned on ({SENTENCES} sentences)" in done.out.decode()
     line = json.loads((tmp_path / "out" / "commands.json").read_text())["augment"]["command"]
     named = shown_path(str(text))
     for part in (f"--text {named}", f"--monolingual {named}", "--seed 7", "--force"):
@@ -166,6 +188,18 @@ def test_options_reach_the_commands(demo_files, tmp_path):
     assert list(json.loads((tmp_path / "out" / "commands.json").read_text())) == [
         "translate-0", "augment", "result-ini", "translate-1"
     ]  # fmt: skip
+
+
+def test_the_options_of_its_translator_are_those_of_the_command(engine):
+    """Here a smaller one is trained."""
+    with (
+        cli.make_context("phrasetool", [], resilient_parsing=True) as overview,
+        click.Context(cli.get_command(overview, "train"), parent=overview, info_name="train") as group,
+    ):
+        texts = [str(engine / f"train.{side}") for side in ("zh", "en")]
+        kind = group.command.get_command(group, "translator")
+        with kind.make_context("translator", [*texts, *TRANSLATOR], parent=group) as context:
+            assert {"loss": "cross-entropy", "epochs": 4}.items() <= context.params.items()
 
 
 def test_the_command_names_all_steps():
@@ -184,19 +218,18 @@ def test_the_command_names_all_steps():
         (("--test", "DEV"), "the test set is the development set"),
     ],
 )
-def test_refused_before_work(demo_files, tmp_path, options, message):
-    engine = demo_files / "demo" / "engine"
+def test_refused_before_work(engine, tmp_path, options, message):
     # A copy of the development set is one, too.
     copies = [shutil.copy(engine / f"dev.{side}", tmp_path) for side in ("zh", "en")]
     texts = {"TEST": [engine / "test.zh"], "DEV": copies}
     options = [value for option in options for value in texts.get(option, [option])]
-    done = run_inside(*arguments(demo_files, tmp_path / "out", *options))
+    done = run_inside(*arguments(engine, tmp_path / "out", *options))
     assert (done.code, message in done.message) == (2, True), done.err
     assert not (tmp_path / "out").exists()
 
 
-def test_unrelated_texts_are_refused_before_work(demo_files, tmp_path):
-    given = arguments(demo_files, tmp_path / "out")
+def test_unrelated_texts_are_refused_before_work(engine, tmp_path):
+    given = arguments(engine, tmp_path / "out")
     place = given.index("--dev")
     swapped = [*given[: place + 1], given[place + 2], given[place + 1], *given[place + 3 :]]
     done = run_inside(*swapped)

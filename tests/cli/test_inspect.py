@@ -1,10 +1,9 @@
 import gzip
 import json
 
-import pytest
-
 from tests.commands import run_inside, write
 from tests.tables import OTHER_FILES, TABLES
+from tests.variants import for_each
 
 
 def inspect(*arguments, **options):
@@ -24,7 +23,7 @@ def test_what_it_says(tmp_path):
         assert expected in text, text
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@for_each("name", sorted(TABLES))
 def test_every_table_is_described(name):
     piped = inspect("-", stdin=gzip.compress(TABLES[name]))
     assert (piped.code, piped.err) == (0, "")

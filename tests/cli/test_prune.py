@@ -14,6 +14,7 @@ from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 from tests.pairwise import pairwise
 from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
+from tests.variants import for_each
 
 
 def prune(table, model_folder, *options):
@@ -87,7 +88,7 @@ ANYTHING = ("--allow-empty", "--force")
 
 
 # No similarity reaches 1: what stays then is protected.
-@pytest.mark.parametrize(
+@for_each(
     ("name", "protect", "keep_top", "threshold"),
     pairwise(sorted(TABLES), ["all", "words", "none"], [0, 1, 3, 10], [0.25, 1.0]),
 )

@@ -10,7 +10,6 @@ import pytest
 
 from tests import naive, naive_reordering
 from tests.commands import read, run_inside, write
-from tests.pairwise import in_turn
 from tests.tables import FAULTY, TABLES
 
 RULE = ("-t", "0.25", "--keep-top", "1", "--protect", "words")
@@ -41,16 +40,17 @@ def run(model_folder, tmp_path):
     return both
 
 
-@pytest.mark.parametrize(("name", "endings"), in_turn(sorted(TABLES), ["", ".gz"], 1))
-def test_moses_tables(run, model_folder, tmp_path, name, endings):
-    table, (ending,) = TABLES[name], endings
-    reordering = reordering_of(table)
-    done, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
-    # In some of them a source comes back.
-    assert (done.code, re.sub(".* comes back after others; .*\n", "", done.err)) == (0, "")
-    assert small == run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", "--allow-empty", *RULE).out
-    assert in_step == naive_reordering.in_step(small, reordering)
-    assert naive_reordering.pairs(in_step) == naive_reordering.pairs(small)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_moses_tables(run, model_folder, tmp_path, ending):
+    for name, table in sorted(TABLES.items())[ending == "" :: 2]:
+        reordering = reordering_of(table)
+        done, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
+        # In some of them a source comes back.
+        assert (done.code, re.sub(".* comes back after others; .*\n", "", done.err)) == (0, ""), name
+        pruned = run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", "--allow-empty", *RULE).out
+        assert small == pruned, name
+        assert in_step == naive_reordering.in_step(small, reordering), name
+        assert naive_reordering.pairs(in_step) == naive_reordering.pairs(small), name
 
 
 @pytest.mark.parametrize("on_error", ["skip", "keep"])

@@ -18,6 +18,7 @@ from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.pairwise import pairwise
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 # The words of `tests.tables`, so that their phrases occur.
 SOURCE = b"""das haus ist gr\xfcn !
@@ -77,12 +78,10 @@ OPTIONS = [
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 3, "block_bytes": 300}]
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
-def test_equals_the_naive_filter(tmp_path, name, corpora):
-    for place, options, scan in pairwise(sorted(TABLES), OPTIONS, SCANS):
-        if place == name:
-            found, expected = both(tmp_path, TABLES[name], corpora, **options, **scan)
-            assert found == expected, (options, scan)
+@for_each(("name", "options", "scan"), pairwise(sorted(TABLES), OPTIONS, SCANS))
+def test_equals_the_naive_filter(tmp_path, name, options, scan, corpora):
+    found, expected = both(tmp_path, TABLES[name], corpora, **options, **scan)
+    assert found == expected
 
 
 _TOKEN = st.sampled_from([b"das", b"haus", b"ist", b"the", b"house", b"zzz", b"[X]", b"[X][X]"])
@@ -217,7 +216,7 @@ COMBINATIONS = pairwise(
 )
 
 
-@pytest.mark.parametrize(("name", "limits", "keep_words", "scan"), COMBINATIONS)
+@for_each(("name", "limits", "keep_words", "scan"), COMBINATIONS)
 def test_threshold_equals_the_naive_filter(tmp_path, name, limits, keep_words, scan):
     table = TABLES[name]
     thresholds = dict(enumerate(limits[: max(naive.first_score_count(table), 1)]))

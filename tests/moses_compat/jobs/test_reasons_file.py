@@ -14,6 +14,7 @@ from phrasetool.pruning.decision import Reasons
 from tests import naive
 from tests.commands import write
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 NAMES = ("count", "top")
 
@@ -59,6 +60,7 @@ def expected_rows(table):
     ]  # fmt: skip
 
 
+@for_each("table", TABLES)
 def test_rows(tmp_path, table):
     for block_bytes in (1, 200, 1 << 20):
         path = write_reasons(tmp_path / "r", table, block_bytes)

@@ -12,6 +12,7 @@ from phrasetool.errors import DataError
 from tests import naive, naive_reordering
 from tests.commands import read, write
 from tests.tables import TABLES
+from tests.variants import for_each
 
 
 def in_step(folder, table, reordering, name="out", **options):
@@ -82,6 +83,7 @@ def test_no_line_of_a_pair_that_stays_is_lost(workspace, table, rng, newline, bl
     assert counts.orphans == len(strangers)
 
 
+@for_each("table", TABLES)
 def test_moses_tables(tmp_path, table):
     """A table is in step with itself, and with its half."""
     out, counts = in_step(tmp_path, table, table)

@@ -11,6 +11,7 @@ from tests import naive
 from tests.moses_compat.tables.test_inspect import is_count, is_joint_possible, line_oddities
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
+from tests.variants import for_each
 
 NAMES = {
     odd.BLANK: "blank line", odd.EMPTY_SOURCE: "empty source", odd.EMPTY_TARGET: "empty target",
@@ -62,7 +63,7 @@ def check(data):
     assert len(set(pairs.values())) == len(pairs)
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@for_each("name", sorted(TABLES))
 def test_tables_of_all_shapes(name):
     check(TABLES[name])
 

@@ -42,6 +42,7 @@ from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.moses_compat.ini.test_table_weights import ini_of
 from tests.pairwise import in_turn
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.variants import for_each
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
 # Scores of these cannot be weighed.
@@ -106,7 +107,7 @@ def check(measures, data, weights=None, losses=False):
         assert not measures[LOSSES][measures.faulty].any()
 
 
-@pytest.mark.parametrize(("name", "scans"), in_turn(sorted(TABLES), SCANS, 2))
+@for_each(("name", "scans"), in_turn(sorted(TABLES), SCANS, 2))
 def test_tables_of_all_shapes(tmp_path, name, scans):
     data = TABLES[name]
     for scan in scans:

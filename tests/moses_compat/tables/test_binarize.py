@@ -17,6 +17,7 @@ from phrasetool.errors import DataError, PhraseToolError
 from tests.commands import write
 from tests.fake_moses import install
 from tests.tables import TABLES
+from tests.variants import for_each
 
 LINES = [
     b"das ||| that ||| 0.5 0.25 0.5 1 ||| 0-0 ||| 3 2 1 ||| |||",
@@ -131,8 +132,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("name", sorted(TABLES))
+@for_each("kind", KINDS)
 def test_moses_tables(tmp_path, programs, told, kind, name):
     table = write(tmp_path / "table.gz", TABLES[name])
     message = REFUSED.get(name, {}).get(kind)

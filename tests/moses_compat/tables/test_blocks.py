@@ -28,6 +28,7 @@ from tests import naive
 from tests.commands import write
 from tests.moses_compat.tables.test_parser import array, texts
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.variants import for_each
 
 GOLDEN, MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
@@ -111,6 +112,7 @@ def test_long_groups_are_cut_where_a_line_with_a_source_begins(data, size):
         assert all(len(block.text) <= 2 * (size + 2 * longest) for block in blocks)
 
 
+@for_each("table", TABLES)
 def test_blocks_of_moses_tables(table):
     lines, groups = naive.parse_table(table)
     borders = {lines[i].start for i in groups[:-1]} if lines else set()

@@ -14,6 +14,7 @@ from tests.commands import write
 from tests.pairwise import in_turn
 from tests.tables import FAULTY, OTHER_FILES, TABLES
 from tests.test_promise import tables_with_oddities
+from tests.variants import for_each
 
 KEYS = {
     b"Counts", b"SourceLabels", b"TargetConstituentBoundariesLeft", b"TargetConstituentBoundariesRightAdjacent",
@@ -215,7 +216,7 @@ def found_oddities(summary):
     }
 
 
-@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 21), (2, 1), (2, 300)], 2))
+@for_each(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 21), (2, 1), (2, 300)], 2))
 def test_every_table(name, tmp_path, ways):
     table = TABLES[name]
     summary, other = (inspect(write(tmp_path / "t", table), *way) for way in ways)

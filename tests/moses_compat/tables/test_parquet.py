@@ -29,6 +29,7 @@ from tests.commands import read, run_inside, write
 from tests.pairwise import in_turn
 from tests.tables import FAULTY, TABLES
 from tests.test_promise import tables_with_oddities
+from tests.variants import for_each
 
 fields = st.sampled_from(
     [b"", b" ", b"x", b" x ", b" x y ", b"\tx ", b" 0-0 ", b" 1 2 3 ", b" 5.25e-24 ", b" 1.50 ", b"\r"]
@@ -52,7 +53,7 @@ def there_and_back(source, folder, threads=1, block_bytes=1 << 23):
     return (folder / "back").read_bytes()
 
 
-@pytest.mark.parametrize(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 23), (2, 512), (2, 1)], 2))
+@for_each(("name", "ways"), in_turn(sorted(TABLES), [(1, 1 << 23), (2, 512), (2, 1)], 2))
 def test_the_text_comes_back(name, tmp_path, ways):
     for file, way in zip(("t", "t.gz"), ways, strict=True):
         assert there_and_back(write(tmp_path / file, TABLES[name]), tmp_path, *way) == TABLES[name]

@@ -8,6 +8,7 @@ from phrasetool.vocabulary import Vocabulary
 from tests import naive
 from tests.moses_compat.lines.test_numbers import BAD_NUMBERS, GOOD_NUMBERS
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.variants import for_each
 
 SOURCE_WORDS = [b"<unk>", b"a", b"b", b"'s", b"|", b"&", b"[", b"\xe4", b"<", b"&lt;"]
 TARGET_WORDS = [b"<unk>", b"x", b"y", b"[X", b"a", b"\xc3\xa4", b"]"]
@@ -95,6 +96,7 @@ def test_scan_agrees_with_naive(data, expected):
     check_scan(data, expected)
 
 
+@for_each("table", TABLES)
 def test_moses_tables(table):
     scores = naive.first_score_count(table)
     check_scan(table, scores)

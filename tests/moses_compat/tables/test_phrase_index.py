@@ -11,6 +11,7 @@ from phrasetool.text_splitting import split_words
 from tests.commands import write
 from tests.pairwise import in_turn
 from tests.tables import TABLES
+from tests.variants import for_each
 
 
 def naive_lines(data, place, matches):
@@ -24,7 +25,7 @@ def lines(found):
     return [(line.number, line.fields) for line in found]
 
 
-@pytest.mark.parametrize(("name", "forms"), in_turn(sorted(TABLES), [(1, ""), (2, ".gz"), (2, "")], 1))
+@for_each(("name", "forms"), in_turn(sorted(TABLES), [(1, ""), (2, ".gz"), (2, "")], 1))
 def test_entries_are_those_of_a_scan(name, forms, tmp_path, monkeypatch):
     threads, ending = forms[0]
     # Small blocks and several parts, so that phrases occur in more than one.

@@ -12,6 +12,7 @@ from phrasetool.phrases import Phrases
 from tests import naive
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 PHRASES = st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30)
 
@@ -36,6 +37,7 @@ def parse(model, data, scores):
     return TableParser(model.source_vocabulary, model.target_vocabulary, scores)(0, np.frombuffer(data, np.uint8))[0]
 
 
+@for_each("table", TABLES)
 def test_score_of_moses_tables(model, table):
     expected = naive.first_score_count(table)
     lines, groups = naive.parse_table(table, expected)
