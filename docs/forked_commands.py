@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TypeVar
 
 Task = TypeVar("Task")
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
-# What only a shell can do.
+# Characters that only a shell interprets.
 _SHELL = re.compile(r"[|<>&;$`*?~]")
 _PACKAGES = ("phrasetool", "moses_compat", "phrasetool_cli")
 # Libraries that commands import when they need them.
@@ -47,10 +47,10 @@ def import_all() -> None:
         importlib.import_module(name)
 
 
-def everywhere(function: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
-    """What a function gives for each task, in copies of this process, one a processor."""
+def everywhere(function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """Return the results of a function for tasks, computed in copies of this process, one per processor."""
     import_all()
-    # What is never looked at by the collector of a copy stays shared.
+    # Memory that the collector of a copy never touches stays shared.
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
         return pool.map(function, tasks, chunksize=1)
@@ -60,17 +60,17 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int
     """Exit code and standard error of a shell line; a plain command of `phrasetool` takes no new process image."""
     words = [] if _SHELL.search(command) else shlex.split(command)
     if words[:1] != ["phrasetool"]:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        return done.returncode, done.stderr
+        return completed.returncode, completed.stderr
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         if (child := os.fork()) == 0:
             try:
                 _become(words, folder, environment, output.fileno(), errors.fileno())
             finally:
-                # The console script exits by itself.
+                # Not reached: the console script exits.
                 os._exit(70)
         code = _ended(child)
         errors.seek(0)
@@ -102,8 +102,8 @@ def _ended(child: int) -> int:
     """The exit code of a process, as a shell gives it."""
     end = time.monotonic() + _SECONDS
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         if time.monotonic() > end:

@@ -1,17 +1,22 @@
-"""Write docs/commands.md, the help of every command as it is printed, and docs/options.md, a table of all options."""
+"""Write docs/commands/, a page per command made from its help, and docs/options.md, a list of all options."""
 
 from __future__ import annotations
 
+import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 from click.testing import CliRunner
 
+from phrasetool.text_splitting import split_words
+from phrasetool_cli.command import SectionedCommand, fitted_examples
 from phrasetool_cli.main import cli
 
-PAGE = Path(__file__).parent / "commands.md"
+FOLDER = Path(__file__).parent / "commands"
+_NOTE = "<!-- Written by `make documents`. -->"
 WIDTH = 80
 # Where a command is explained at length.
 GUIDES = {
@@ -92,12 +97,12 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 def options() -> dict[str, list[tuple[str, click.Option]]]:
     """Longest name of an option -> commands that have it, with the option."""
-    found: dict[str, list[tuple[str, click.Option]]] = {}
+    uses: dict[str, list[tuple[str, click.Option]]] = {}
     for name, command, context in commands():
         for parameter in command.get_params(context):
             if isinstance(parameter, click.Option) and not parameter.hidden and parameter.name != "help":
-                found.setdefault(max(parameter.opts, key=len), []).append((name, parameter))
-    return dict(sorted(found.items()))
+                uses.setdefault(max(parameter.opts, key=len), []).append((name, parameter))
+    return dict(sorted(uses.items()))
 
 
 def help_texts(uses: list[tuple[str, click.Option]]) -> set[str]:
@@ -106,54 +111,139 @@ def help_texts(uses: list[tuple[str, click.Option]]) -> set[str]:
 
 
 def options_page() -> str:
-    """The table of all options."""
+    """Return the list of all options, which fits a phone better than a table."""
     every = len(list(commands()))
     rows = []
     for name, uses in options().items():
         meaning = MEANINGS.get(name) or help_texts(uses).pop()
-        where = "all" if len(uses) > every - 3 else ", ".join(f"`{command}`" for command, _ in uses)
-        rows.append(f"| `{name}` | {meaning.replace('|', '&#124;')} | {where} |")
+        where = (
+            "all"
+            if len(uses) > every - 3
+            else ", ".join(f"[`{command}`](commands/{file_of(command)}#{name})" for command, _ in uses)
+        )
+        rows.append(f"* `{name}`: {_prose(meaning)}<br>{where}")
     parts = [
         "# Options",
         "<!-- Written by `make documents`. -->",
         "All options and the commands that have them. An option has the same meaning in all commands;\n"
-        "[Commands](commands.md) has the defaults and details. The one-letter options of `filter-pt` are\n"
+        "[Commands](commands/index.md) has the defaults and details. The one-letter options of `filter-pt` are\n"
         "those of Moses' program.",
-        "\n".join(["| option | meaning | commands |", "|---|---|---|", *rows]),
+        "\n".join(rows),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def help_of(*words: str) -> str:
     """What `phrasetool WORDS --help` prints."""
-    done = CliRunner().invoke(cli, [*words, "--help"], prog_name="phrasetool", terminal_width=WIDTH)
-    if done.exit_code:
-        raise SystemExit(f"phrasetool {' '.join(words)} --help failed: {done.output}")
-    return click.unstyle(done.output).rstrip()
+    result = CliRunner().invoke(cli, [*words, "--help"], prog_name="phrasetool", terminal_width=WIDTH)
+    if result.exit_code:
+        raise SystemExit(f"phrasetool {' '.join(words)} --help failed: {result.output}")
+    return click.unstyle(result.output).rstrip()
 
 
-def page() -> str:
-    """The whole page."""
-    context = click.Context(cli, info_name="phrasetool")
-    parts = [
-        "# Commands",
-        "<!-- Written by `make documents`. -->",
-        "What `--help` prints. Options may stand anywhere behind the command's name.",
-        f"```text\n{help_of()}\n```",
+def _prose(text: str) -> str:
+    """Return text of a help as Markdown: characters that Markdown would interpret are escaped, code stays."""
+    parts = re.split(r"(`[^`]*`)", " ".join(split_words(text.replace("\n", " "))))
+    return "".join(part if place % 2 else re.sub(r"([*<|$\\])", r"\\\1", part) for place, part in enumerate(parts))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a help as Markdown; those marked by click as lines of their own become code."""
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        if paragraph.startswith("\b\n"):
+            yield f"```text\n{textwrap.dedent(paragraph.removeprefix(chr(8) + chr(10)))}\n```"
+        else:
+            yield _prose(paragraph)
+
+
+def _examples(text: str) -> Iterator[str]:
+    """Yield the examples of a help: its code, and the lines between."""
+    for line in inspect.cleandoc(text).replace("\b\n", "").split("\n"):
+        if line.startswith(" ") or not line:
+            yield fitted_examples(line.removeprefix("  "), WIDTH)
+
+
+def _anchor(names: str) -> str:
+    """Return the anchor of an option: its longest name."""
+    return max(re.findall(r"(?:^|, )(--?\w[\w-]*)", names.partition(" / ")[0]), key=len)
+
+
+def _option(names: str, text: str) -> str:
+    return f'* <a id="{_anchor(names)}"></a>`{names}`: {_prose(text)}'
+
+
+def file_of(name: str) -> str:
+    """Return the file of a command's page."""
+    return f"{name.replace(' ', '-')}.md"
+
+
+def command_page(name: str, command: click.Command, context: click.Context) -> str:
+    """Return the page of a command: usage, description, an anchor per option, and examples."""
+    usage = click.unstyle(command.get_usage(context))
+    parts = [f"# {name}", _NOTE]
+    if guide := GUIDES.get(name) or GUIDES.get(name.split(" ")[0]):
+        title = (FOLDER.parent / guide).read_text("utf-8").partition("\n")[0].removeprefix("# ")
+        parts.append(f"Guide: [{title}](../{guide}).")
+    parts += [f"```text\n{usage}\n```", *_paragraphs(command.help or "")]
+    if isinstance(command, SectionedCommand):
+        rows = command.sections(context)
+    else:
+        parameters = (one for one in command.get_params(context) if isinstance(one, click.Option))
+        records = (option.get_help_record(context) for option in parameters)
+        rows = {"Options": [record for record in records if record is not None]}
+    named = {_anchor(names) for records in rows.values() for names, _ in records}
+    rest = [
+        record
+        for option in command.get_params(context)
+        if isinstance(option, click.Option) and max(option.opts, key=len) not in named
+        if (record := click.Option.get_help_record(option, context)) is not None
     ]
-    for name in cli.list_commands(context):
-        parts.append(f"## {name}")
-        if name in GUIDES:
-            title = (PAGE.parent / GUIDES[name]).read_text("utf-8").partition("\n")[0].removeprefix("# ")
-            parts.append(f"More in [{title}]({GUIDES[name]}).")
-        parts.append(f"```text\n{help_of(name)}\n```")
-        command = cli.get_command(context, name)
-        for kind in command.list_commands(context) if isinstance(command, click.Group) else ():
-            parts.append(f"### {name} {kind}")
-            parts.append(f"```text\n{help_of(name, kind)}\n```")
+    if rest:
+        rows["Options of other losses and architectures"] = rest
+    for title, options_of_section in rows.items():
+        parts.append(f"## {title}")
+        parts.append("\n".join(_option(*row) for row in options_of_section))
+    if command.epilog:
+        parts += ["## Example", "```sh\n" + "\n".join(_examples(command.epilog)).strip("\n") + "\n```"]
     return "\n\n".join(parts) + "\n"
 
 
+def overview_page() -> str:
+    """Return the page that lists the commands in the groups of the help."""
+    parts = [
+        "# Commands", _NOTE,
+        "Each page has what `phrasetool COMMAND --help` prints, with a link to each option. Options may stand anywhere "
+        "behind the command's name. [Options](../options.md) lists all options with their commands; [The command\n"
+        "line](../command-line.md) describes what all commands have in common.",
+    ]  # fmt: skip
+    kinds: dict[str, list[str]] = {}
+    for name, command, _ in commands():
+        group, _, kind = name.partition(" ")
+        if kind:
+            summary = _prose(command.get_short_help_str(WIDTH))
+            kinds.setdefault(group, []).append(f"    * [`{name}`]({file_of(name)}): {summary}")
+    for title, summaries in cli.titled.items():
+        parts.append(f"## {title}")
+        rows = []
+        for name, summary in summaries.items():
+            rows.append(f"* `{name}`: {summary}" if name in kinds else f"* [`{name}`]({file_of(name)}): {summary}")
+            rows += kinds.get(name, [])
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Return all pages of the folder by their file names."""
+    return {"index.md": overview_page()} | {
+        file_of(name): command_page(name, command, context) for name, command, context in commands()
+    }
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
-    (PAGE.parent / "options.md").write_text(options_page(), "utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    texts = pages()
+    for stale in {path.name for path in FOLDER.iterdir()} - set(texts):
+        (FOLDER / stale).unlink()
+    for file, content in texts.items():
+        (FOLDER / file).write_text(content, "utf-8")
+    (FOLDER.parent / "options.md").write_text(options_page(), "utf-8")

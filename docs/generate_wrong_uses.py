@@ -39,7 +39,7 @@ LARGE = frozenset(("parallel", "tagger"))
 # A training that is ended at its first checkpoint.
 UNFINISHED = "phrasetool train pairs.txt -o part --dimension 10 --epochs 500 --vectors random --quiet --threads 1"
 USES = Path(__file__).parents[1] / "tests" / "wrong_uses"
-# What the files of the page are about, in its order.
+# File with wrong uses -> heading of its section, in the order of the page.
 TOPICS = {
     "tables": "Tables",
     "bytes": "Bytes",
@@ -68,7 +68,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the command said on standard error, in lines, its exit code, and the files it made."""
+    """The lines of a command on standard error, its exit code, and the files that it wrote."""
 
     lines: list[str]
     code: int
@@ -77,7 +77,7 @@ class Answer:
 
 def uses() -> list[Use]:
     """All of them, in the order of the page."""
-    found = []
+    wrong_uses = []
     for topic in TOPICS:
         for block in re.split(r"\n\s*\n", (USES / f"{topic}.txt").read_text(encoding="utf-8").strip()):
             lines = block.splitlines()
@@ -87,8 +87,8 @@ def uses() -> list[Use]:
             preparation = tuple(text for mark, text in marked if mark == "$ ")
             if len(preparation) + 2 != len(lines):
                 raise SystemExit(f"{topic}.txt: a line that begins with none of #, $ and > in: {title}")
-            found.append(Use(topic, title, preparation, command))
-    return found
+            wrong_uses.append(Use(topic, title, preparation, command))
+    return wrong_uses
 
 
 def prepare(folder: Path) -> None:
@@ -161,14 +161,14 @@ def page(answers: dict[Use, Answer]) -> str:
 
 
 def answers() -> dict[Use, Answer]:
-    """What every use is answered."""
+    """Return the answer to every use."""
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "files"
         files.mkdir()
         prepare(files)
-        found = uses()
-        tasks = [(use, files, Path(folder) / str(number)) for number, use in enumerate(found)]
-        return dict(zip(found, forked_commands.everywhere(_answer, tasks), strict=True))
+        wrong_uses = uses()
+        tasks = [(use, files, Path(folder) / str(number)) for number, use in enumerate(wrong_uses)]
+        return dict(zip(wrong_uses, forked_commands.everywhere(_answer, tasks), strict=True))
 
 
 def _answer(task: tuple[Use, Path, Path]) -> Answer:
@@ -176,17 +176,17 @@ def _answer(task: tuple[Use, Path, Path]) -> Answer:
 
 
 def main() -> None:
-    """Write the page, or what the test asks for."""
+    """Write the page, or the page and the answers for the test."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the page and the answers here instead, for the test")
     kept = parser.parse_args().json
     os.environ.update(KERNELS)
-    found = answers()
+    answered = answers()
     if kept:
-        said = [{"title": use.title, **vars(given)} for use, given in found.items()]
-        kept.write_text(json.dumps({"page": page(found), "answers": said}), encoding="utf-8")
+        records = [{"title": use.title, **vars(given)} for use, given in answered.items()]
+        kept.write_text(json.dumps({"page": page(answered), "answers": records}), encoding="utf-8")
     else:
-        PAGE.write_text(page(found), encoding="utf-8")
+        PAGE.write_text(page(answered), encoding="utf-8")
 
 
 if __name__ == "__main__":

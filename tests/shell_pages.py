@@ -19,7 +19,7 @@ _BLOCK = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 # What is chance alone: differences of BLEU and how likely they are, durations, the model's name, the best tuning run.
-_CHANCE = re.compile(r"[-+±]\d+\.\d+(?: +\d\.\d+)?|\d+(?:\.\d+)? s\b|-[0-9a-f]{8}\b|\brun \d+\b")
+_CHANCE = re.compile(r"[-+±]\d+\.\d+(?: +\d\.\d+)?|\d+(?:\.\d+)? s\b|-[0-9a-f]{8}\b")
 
 
 @dataclass

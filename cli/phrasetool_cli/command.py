@@ -199,9 +199,9 @@ def current_names(arguments: Sequence[str], renamed: Mapping[str, str], silent: 
 def value_of(arguments: Sequence[str], option: str) -> str | None:
     """Return the last value of an option in arguments as they were typed; None without one."""
     value = None
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for place, argument in enumerate(arguments):
         if argument == option:
-            value = following
+            value = "".join(arguments[place + 1 : place + 2])
         elif argument.startswith(f"{option}="):
             value = argument.partition("=")[2]
     return value

@@ -10,7 +10,7 @@ takes two thirds of the time that it takes with PyTorch's own layer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,15 @@ class SyntaxNetwork(nn.Module):
         arrays: initial values; drawn with seed 1 if None.
         dropout: share of the components of layers' inputs and outputs that are dropped in training; the mask of the
             decoder's constant inputs is the same at all steps.
+        decoder_dropout: whether components of the decoder are dropped, too.
     """
 
     def __init__(
-        self, shape: SyntaxShape, arrays: Mapping[str, FloatArray] | None = None, dropout: float = 0.0
+        self,
+        shape: SyntaxShape,
+        arrays: Mapping[str, FloatArray] | None = None,
+        dropout: float = 0.0,
+        decoder_dropout: bool = True,
     ) -> None:
         super().__init__()
         self.shape = shape
@@ -54,6 +59,7 @@ class SyntaxNetwork(nn.Module):
         initial = shape.initial_arrays(1) if arrays is None else arrays
         self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in initial.items()})
         self.dropout = SeededDropout(dropout)
+        self._decoder_dropout: Callable[[Tensor], Tensor] = self.dropout if decoder_dropout else nn.Identity()
 
     def seed_dropout(self, seed: int) -> None:
         """Set the seed of the dropout masks of the following calls."""
@@ -105,8 +111,8 @@ class SyntaxNetwork(nn.Module):
             Shape (B, T + 1, 18); undefined after the end of a sequence.
         """
         begin = torch.full_like(tags[:, :1], END)
-        before = self.dropout(self.tags(torch.cat([begin, tags], 1)))
-        constant = self.dropout(torch.cat([self.languages(languages), vectors], 1))
+        before = self._decoder_dropout(self.tags(torch.cat([begin, tags], 1)))
+        constant = self._decoder_dropout(torch.cat([self.languages(languages), vectors], 1))
         first, cell = self.start(last).chunk(2, 1)
         if before.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
             lengths, order = ((tags != END).sum(1) + 1).sort(descending=True, stable=True)
@@ -117,7 +123,7 @@ class SyntaxNetwork(nn.Module):
         else:
             inputs = torch.cat([before, constant[:, None].expand(-1, before.shape[1], -1)], 2)
             states, _ = self.decoder(inputs, (first[None].contiguous(), cell[None].contiguous()))
-        logits: Tensor = self.output(self.dropout(states))
+        logits: Tensor = self.output(self._decoder_dropout(states))
         return logits
 
     def arrays(self) -> dict[str, FloatArray]:

@@ -20,7 +20,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {},
     "paper": {
         "pieces": 40000, "decoder_units": 512, "learning_rate": 1e-4, "schedule": "constant", "batch_size": 32,
-        "epochs": 10, "own_language": False,
+        "epochs": 10, "own_language": False, "decoder_dropout": False,
     },
 }  # fmt: skip
 # Options that are determined by the model that training starts from, if any.
@@ -114,6 +114,7 @@ class SyntaxSettings(DeclaredSettings):
         pieces: number of subword units, shared by all languages.
         piece_units, units, layers, tag_units, language_units, decoder_units: see `SyntaxShape`.
         dropout: share of components dropped in training.
+        decoder_dropout: drop components in the decoder, too, which the paper does not.
         learning_rate: initial step size of Adam.
         schedule: `constant`, or `linear`: the step size falls to 0 over the epochs.
         batch_size: examples per update.
@@ -153,6 +154,7 @@ class SyntaxSettings(DeclaredSettings):
     min_length: int = option(3, "Leave out sentences with fewer words.", ge=1)
     max_length: int = limited(60, ge=1)
     own_language: bool = True
+    decoder_dropout: bool = True
     seed: int = seed_option()
 
     def __post_init__(self) -> None:

@@ -81,7 +81,7 @@ class SyntaxTrainer(EpochTrainer[SyntaxReport]):
     ) -> None:  # fmt: skip
         self.examples, self.development, self.settings = examples, development, settings
         self._device = device or torch.device("cpu")
-        self.network = SyntaxNetwork(shape, arrays, settings.dropout).to(self._device)
+        self.network = SyntaxNetwork(shape, arrays, settings.dropout, settings.decoder_dropout).to(self._device)
         adam = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         learnt = LearntParameters(dict(self.network.named_parameters()), {ADAM: adam})
         updates = -(-len(examples) // settings.batch_size)

@@ -136,6 +136,7 @@ OWN = {
     "--language-text": (SYNTAX, f"{SYNTAX} --language-text en in/plain2.en"),
     "--tagger": (SYNTAX, SYNTAX.replace("in/tagger", "in/tagger2")),
     "--own-language": (SYNTAX, f"{SYNTAX} --no-own-language"),
+    "--decoder-dropout": (SYNTAX, f"{SYNTAX} --no-decoder-dropout"),
     "--dev-treebank": Why("chooses the best epoch", "tests/cli/test_train_tagger.py"),
     "--dev": (BASES["translator"], f"{BASES['translator']} --dev in/dev.de in/dev.en"),
     "--monolingual": (BASES["bert"], f"{BASES['bert']} --monolingual in/text"),

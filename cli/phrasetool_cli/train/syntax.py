@@ -103,6 +103,8 @@ Example:
     "Settings",
     click.option("--own-language/--no-own-language", default=None,
                  help="Predict the tags of the sentence itself, too.  [default: yes; no with --preset paper]"),
+    click.option("--decoder-dropout/--no-decoder-dropout", default=None,
+                 help="Apply dropout in the decoder, too.  [default: yes; no with --preset paper]"),
     click.option("--max-length", type=click.IntRange(1), metavar="N",
                  help=f"Leave out sentences with more words.  [default: {SyntaxSettings.max_length}]"),
     None,
@@ -178,8 +180,9 @@ def _settings(inputs: SyntaxInputs, seed: int, values: dict[str, Any]) -> Syntax
         flag = "--" + fixed[0].replace("_", "-")
         raise click.UsageError(f"the model of --start decides {flag}; leave it out")
     return settings_of(
-        SyntaxSettings, values, seed=seed, own_language=inputs.own_language, max_length=values["max_length"]
-    )
+        SyntaxSettings, values, seed=seed, own_language=inputs.own_language, max_length=values["max_length"],
+        decoder_dropout=values["decoder_dropout"],
+    )  # fmt: skip
 
 
 def _read(inputs: SyntaxInputs, quiet: bool) -> list[NamedBitext]:

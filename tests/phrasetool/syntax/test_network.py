@@ -88,6 +88,22 @@ def test_it_learns_to_write_tags_by_language():
     assert not network.arrays()["pieces.weight"][0].any()
 
 
+def test_the_decoder_can_go_without_dropout():
+    """Given what the encoder gave, nothing of the logits is random, and they are those of the network without it."""
+    texts, tags = batch([[1, 2, 3]]), torch.tensor([[0, 1]])
+    vectors, last = SyntaxNetwork(SHAPE).encode(*texts)
+    logits = {
+        (dropout, share): SyntaxNetwork(SHAPE, dropout=share, decoder_dropout=dropout).decode(
+            vectors, last, torch.tensor([0]), tags
+        )
+        for dropout in (False, True)
+        for share in (0.0, 0.5)
+    }
+    assert torch.equal(logits[False, 0.5], logits[False, 0.0])
+    assert torch.equal(logits[True, 0.0], logits[False, 0.0])
+    assert not torch.equal(logits[True, 0.5], logits[False, 0.0])
+
+
 def test_dropout_is_as_the_seed_says():
     network = SyntaxNetwork(SHAPE, dropout=0.5)
     found = []

@@ -36,7 +36,8 @@ def test_a_preset_gives_way_to_what_is_given():
     paper = SyntaxSettings.from_options({"preset": "paper", "batch_size": 7}, own_language=True, max_length=50, seed=3)
     assert (paper.pieces, paper.decoder_units, paper.learning_rate, paper.schedule) == (40000, 512, 1e-4, "constant")
     assert (paper.batch_size, paper.own_language, paper.max_length, paper.seed) == (7, True, 50, 3)
-    assert not SyntaxSettings.from_options({"preset": "paper"}).own_language
+    alone = SyntaxSettings.from_options({"preset": "paper"})
+    assert (alone.own_language, alone.decoder_dropout, alone.dropout) == (False, False, 0.2)
     assert SyntaxSettings.from_options({}).as_dict() == SyntaxSettings().as_dict()
     assert SyntaxSettings.from_options({}).max_length == 60
 
