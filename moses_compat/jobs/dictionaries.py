@@ -4,6 +4,13 @@ Both consist of entries that are frequent and probable (`read_pairs`).  Lexicons
 comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for translators read.  Bicleaner reads gzipped
 lines `target source p(target|source)` of single words; see the README of bitextor/bicleaner, "Parameters" of
 `bicleaner-train`, and its prob_dict.py.
+
+The worth of a term pair orders a lexicon:
+
+    sqrt(p(e|f) p(f|e)) sqrt(shorter / longer) exp(s - 1)
+
+with probabilities that are discounted by half a count, the lengths of both sides in words, and the similarity s, if
+known.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ import io
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -34,7 +41,6 @@ from moses_compat.tables.blocks import RawBlock, TableScan
 from moses_compat.tables.opening import open_table
 from phrasetool.errors import DataError
 from phrasetool.export.candidates import discounted_frequencies
-from phrasetool.export.terms import TermPair, best_terms, is_term, spread
 from phrasetool.phrases import Mask
 from phrasetool.pipeline import run
 from phrasetool.text_splitting import single_spaced
@@ -45,6 +51,83 @@ FORMS = ("tsv", "csv", "tbx")
 _LEXICON_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
 # Characters that XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class TermPair:
+    """A term and its translation.
+
+    Attributes:
+        source, target: words with a space between.
+        worth: see above.
+        direct, inverse: p(target|source) and p(source|target) as in the table.
+        count: how often the pair was extracted; None if that is not known.
+        similarity: of both sides; None if nothing is known of it.
+    """
+
+    source: str
+    target: str
+    worth: float
+    direct: float
+    inverse: float
+    count: float | None
+    similarity: float | None = None
+
+
+def is_term(words: Sequence[str], stop_words: Collection[str]) -> bool:
+    """Whether words may be a term: with a letter, no mark at an end, and no stop word there if there are several."""
+    if not any(letter.isalpha() for word in words for letter in word):
+        return False
+    ends = (words[0], words[-1])
+    if not all(any(letter.isalnum() for letter in word) for word in ends):
+        return False
+    return len(words) == 1 or not any(word in stop_words for word in ends)
+
+
+def ranked(pairs: Iterable[TermPair]) -> list[TermPair]:
+    """Pairs from the best to the worst; equally good ones in the order of their texts."""
+    return sorted(pairs, key=lambda pair: (-pair.worth, pair.source, pair.target))
+
+
+def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
+    """Return the best pairs: at most `most` of a source or a target, and none that only adds or lacks words.
+
+    A pair that has one side in common with a better one, and whose other side contains the other side of that, or is
+    contained in it, is one that was cut at a wrong place.
+
+    Args:
+        pairs: in any order.
+        most: translations of a source, and sources of a target.
+    """
+    by_source: defaultdict[str, list[str]] = defaultdict(list)
+    by_target: defaultdict[str, list[str]] = defaultdict(list)
+    best = []
+    for pair in ranked(pairs):
+        targets, sources = by_source[pair.source], by_target[pair.target]
+        if len(targets) >= most or len(sources) >= most:
+            continue
+        nested = any(_nested(pair.target, other) for other in targets)
+        if nested or any(_nested(pair.source, other) for other in sources):
+            continue
+        targets.append(pair.target)
+        sources.append(pair.source)
+        best.append(pair)
+    return best
+
+
+def _nested(one: str, other: str) -> bool:
+    """Whether the words of one text are a part of the other's."""
+    one, other = f" {one} ", f" {other} "
+    return one in other or other in one
+
+
+def spread(pairs: Sequence[TermPair], count: int) -> list[TermPair]:
+    """So many pairs, evenly from the first to the last."""
+    if len(pairs) <= count:
+        return list(pairs)
+    if count == 1:
+        return [pairs[0]]
+    return [pairs[round(k * (len(pairs) - 1) / (count - 1))] for k in range(count)]
 
 
 @dataclass(frozen=True)

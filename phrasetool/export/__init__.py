@@ -1,1 +1,1 @@
-"""Parts of a phrase table for other systems: candidates of their output units, and term pairs."""
+"""Parts of a phrase table for other systems: candidates of their output units."""

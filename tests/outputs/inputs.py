@@ -32,9 +32,9 @@ train odd/pairs -o odd/rae --dimension 6 --epochs 3
 train odd/pairs -o odd/other --dimension 4 --epochs 1 --loss max-margin --pretrain-epochs 1 --seed 7
 train odd/pairs -o odd/mean-max --architecture mean-max --dimension 12 --word-units 6 --heads 2 --epochs 2
 train odd/factored-pairs -o odd/factored --dimension 6 --epochs 1
-train autoencoder odd/target -o odd/auto --word-units 6 --hidden 8 --heads 2 --epochs 2 --min-count 1
-train autoencoder odd/source -o odd/auto-source --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1
-train autoencoder odd/target -o odd/auto-lstm --word-units 6 --hidden 8 --epochs 1 --architecture lstm
+train autoencoder odd/target -o odd/auto --word-units 6 --hidden 8 --heads 2 --epochs 2 --min-count 1 --force
+train autoencoder odd/source -o odd/auto-source --word-units 6 --hidden 8 --heads 2 --epochs 1 --min-count 1 --force
+train autoencoder odd/target -o odd/auto-lstm --word-units 6 --hidden 8 --epochs 1 --architecture lstm --force
 STOP="train 3/" train odd/pairs -o odd/stopped --dimension 6 --epochs 60
 STOP="epoch 2/" train autoencoder odd/target -o odd/stopped-auto --word-units 6 --hidden 8 --heads 2 --epochs 60
 """
@@ -46,7 +46,7 @@ moses-ini --table demo/table.gz --reordering-table demo/reordering.gz --lm demo/
 force-decode --moses-ini demo/moses.ini demo/train.zh demo/train.en --leave-one-out -o demo/pairs.gz
 train demo/pairs.gz -o demo/model --epochs 12 --dimension 24 --temperature 0.2 --vector-scale 0.1
 train demo/pairs.gz -o demo/mean-max --architecture mean-max --dimension 32 --word-units 16 --epochs 4
-train autoencoder demo/train.en -o demo/auto --word-units 16 --hidden 16 --heads 2 --epochs 3
+train autoencoder demo/train.en -o demo/auto --word-units 16 --hidden 16 --heads 2 --epochs 3 --force
 prune demo/table.gz -m demo/model --scores demo/scores.parquet --sweep 0:0:1
 annotate demo/table.gz -m demo/model -o demo/annotated.gz
 prune demo/table.gz --scores demo/scores.parquet --target-size 0.6 --protect words -o demo/small.gz

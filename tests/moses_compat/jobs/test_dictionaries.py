@@ -13,13 +13,13 @@ from moses_compat.jobs.dictionaries import (
     DictionaryRequest,
     LexiconRequest,
     Rightness,
+    TermPair,
     export_dictionaries,
     export_lexicon,
     write_terms,
 )
 from moses_compat.measures.similarities import ColumnSimilarities
 from moses_compat.tables.blocks import TableScan
-from phrasetool.export.terms import TermPair
 from tests.commands import write
 
 TABLE = """\

@@ -2,7 +2,7 @@
 
 import pytest
 
-from phrasetool.export.terms import TermPair, best_terms, is_term, spread
+from moses_compat.jobs.dictionaries import TermPair, best_terms, is_term, spread
 
 
 @pytest.mark.parametrize(
