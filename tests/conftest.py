@@ -12,7 +12,6 @@ from phrasetool.phrase_encoder.model import BilingualModel
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.vocabulary import Vocabulary
 from phrasetool_cli.console import spin_briefly
-from tests.tables import TABLES
 
 # Two processes of tests share the cores, and threads of PyTorch, which is imported later, wait for each other: what
 # takes 4 seconds on one takes 50 on two that others need as well.
@@ -111,11 +110,6 @@ def model_folder(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "brae"
     model.save(folder)
     return folder
-
-
-@pytest.fixture(params=sorted(TABLES))
-def table(request):
-    return TABLES[request.param]
 
 
 @pytest.fixture(scope="session")

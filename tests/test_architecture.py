@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -65,26 +66,36 @@ def name_of(path):
 
 
 PATHS = {name_of(path): path for path in MODULES}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in PATHS.items()}
 
 
-def imports(tree):
+@cache
+def nodes(path):
+    """The syntax tree of a file, as a list of its nodes."""
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
+@cache
+def imports(path):
     """Every module a file names in an import, wherever it stands."""
-    for node in ast.walk(tree):
+    found = set()
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: a relative import"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in PATHS else node.module
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in PATHS else node.module for name in names}
+    return found
 
 
-KNOWS = {name: {found for found in imports(tree) if found in PATHS} - {name} for name, tree in TREES.items()}
+@cache
+def known():
+    """Module -> the modules of this repository that it imports."""
+    return {name: imports(path) & PATHS.keys() - {name} for name, path in PATHS.items()}
 
 
 def tops(path):
-    return {name.split(".")[0] for name in imports(ast.parse(path.read_text("utf-8")))}
+    return {name.split(".")[0] for name in imports(path)}
 
 
 def modules(folder):
@@ -103,8 +114,8 @@ def floor_of(name):
 
 def test_rooms_know_only_what_is_below_them():
     wrong = []
-    for name, known in KNOWS.items():
-        for other in known:
+    for name, others in known().items():
+        for other in others:
             if name.split(".")[0] != other.split(".")[0] or None in (floor_of(name), floor_of(other)):
                 continue
             same = name.split(".")[1] == other.split(".")[1]
@@ -115,7 +126,7 @@ def test_rooms_know_only_what_is_below_them():
 
 def test_no_circles():
     try:
-        TopologicalSorter(KNOWS).prepare()
+        TopologicalSorter(known()).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
@@ -146,7 +157,7 @@ def test_imports_point_one_way(room, forbidden):
 
 def test_no_prints_and_no_exits_outside_the_command_line():
     for path in modules("phrasetool") + modules("moses_compat"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 assert name not in ("print", "sys.exit", "exit", "os._exit"), f"{path}:{node.lineno}"

@@ -2,10 +2,9 @@
 
 import ast
 
-import pytest
-
 from phrasetool.text_splitting import lines_with_ends, single_spaced, split_lines, split_words, tabs_as_spaces
-from tests.test_architecture import TREES
+from tests.test_architecture import PATHS, nodes
+from tests.variants import for_each
 
 SPLITTING = {"split", "rsplit", "strip", "rstrip", "lstrip"}
 # Where Python's white space does no harm, because no text of the user is read: module -> why, and how many places.
@@ -51,17 +50,17 @@ def without_separator(node):
     return first is None or (isinstance(first, ast.Constant) and first.value is None)
 
 
-def splits_at_white_space(tree):
+def splits_at_white_space(tree_nodes):
     """Nodes that split, strip or look for what Python takes for white space."""
     with_separator = {
-        node.func for node in ast.walk(tree)
+        node.func for node in tree_nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not without_separator(node)
     }  # fmt: skip
     documents = {
-        node.body[0].value for node in ast.walk(tree)
+        node.body[0].value for node in tree_nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
     }  # fmt: skip
-    for node in ast.walk(tree):
+    for node in tree_nodes:
         if isinstance(node, ast.Attribute):
             if node.attr in ("splitlines", "isspace") or (node.attr in SPLITTING and node not in with_separator):
                 yield node
@@ -70,9 +69,9 @@ def splits_at_white_space(tree):
                 yield node
 
 
-def reads_as_text(tree):
+def reads_as_text(tree_nodes):
     """Calls that open a file as text, or read it, with Python's line ends."""
-    for node in ast.walk(tree):
+    for node in tree_nodes:
         if not isinstance(node, ast.Call) or any(keyword.arg == "newline" for keyword in node.keywords):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
@@ -92,20 +91,18 @@ def _is_text_mode(call):
 
 
 def test_text_is_split_in_one_way():
-    found = {name: list(splits_at_white_space(tree)) for name, tree in TREES.items()}
+    found = {name: [n.lineno for n in splits_at_white_space(nodes(path))] for name, path in PATHS.items()}
     allowed = {name: count for name, (_, count) in ALLOWED.items()}
-    wrong = {
-        name: sorted(n.lineno for n in nodes) for name, nodes in found.items() if len(nodes) > allowed.get(name, 0)
-    }
+    wrong = {name: sorted(lines) for name, lines in found.items() if len(lines) > allowed.get(name, 0)}
     assert not wrong, "use phrasetool.text_splitting"
 
 
 def test_user_text_is_read_as_bytes():
-    counts = {name: len(list(reads_as_text(tree))) for name, tree in TREES.items()}
+    counts = {name: len(list(reads_as_text(nodes(path)))) for name, path in PATHS.items()}
     assert not {name: count for name, count in counts.items() if count > READ_AS_TEXT.get(name, 0)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "count"),
     [
         ("a.split()", 1), ("a.split(None, 1)", 1), ("a.split(sep=None)", 1), ("a.split('x')", 0),
@@ -116,10 +113,10 @@ def test_user_text_is_read_as_bytes():
     ],
 )  # fmt: skip
 def test_the_check_sees(code, count):
-    assert len(list(splits_at_white_space(ast.parse(code)))) == count
+    assert len(list(splits_at_white_space(list(ast.walk(ast.parse(code)))))) == count
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "count"),
     [
         ("open(a)", 1), ("open(a, 'rb')", 0), ("open(a, encoding='utf-8')", 1), ("open(a, newline='\\n')", 0),
@@ -128,10 +125,10 @@ def test_the_check_sees(code, count):
     ],
 )  # fmt: skip
 def test_the_check_sees_text_files(code, count):
-    assert len(list(reads_as_text(ast.parse(code)))) == count
+    assert len(list(reads_as_text(ast.walk(ast.parse(code))))) == count
 
 
-@pytest.mark.parametrize("space", ["\xa0", "\u3000", "\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
+@for_each("space", ["\xa0", "\u3000", "\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
 def test_only_spaces_and_tabs_part_words(space):
     word = f"a{space}b"
     line = f" \t{word}  c\t{word}\t "

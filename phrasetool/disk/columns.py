@@ -121,23 +121,22 @@ class Partitions:
         folder: where the files without a name are; None for the system's folder of temporary files.
         dtype: of a record, with named fields.
         cuts: int64, shape (P - 1,), ascending: part p has the records whose numbers are in [cuts[p - 1], cuts[p]).
-
-    Raises:
-        PhraseToolError: the folder cannot be written to.
     """
 
     def __init__(self, folder: str | None, dtype: npt.DTypeLike, cuts: Int64Array) -> None:
         self.dtype, self.cuts = np.dtype(dtype), cuts
-        self._columns: list[DiskColumn | None] = [DiskColumn(folder, self.dtype) for _ in range(len(cuts) + 1)]
+        self._folder = folder
+        # Parts without records have no file.
+        self._columns: dict[int, DiskColumn] = {}
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self.cuts) + 1
 
     def add(self, numbers: Int64Array, **fields: npt.NDArray[Any]) -> None:
         """Add records: what each has in each field, and the number that it is parted by.
 
         Raises:
-            PhraseToolError: the disk is full.
+            PhraseToolError: the folder cannot be written to, or the disk is full.
         """
         records = np.empty(len(numbers), self.dtype)
         for name, values in fields.items():
@@ -147,19 +146,18 @@ class Partitions:
         records = records[order]
         bounds = np.searchsorted(parts[order], np.arange(len(self) + 1))
         for part in np.flatnonzero(np.diff(bounds)).tolist():
-            column = self._columns[part]
-            assert column is not None
-            column.append(records[bounds[part] : bounds[part + 1]])
+            if part not in self._columns:
+                self._columns[part] = DiskColumn(self._folder, self.dtype)
+            self._columns[part].append(records[bounds[part] : bounds[part + 1]])
 
     def take(self, part: int) -> Records:
-        """The records of a part, which is removed from the disk.
+        """The records of a part, which are removed from the disk.
 
         Raises:
             PhraseToolError: they cannot be read.
         """
-        column, self._columns[part] = self._columns[part], None
-        assert column is not None
-        return column.all()
+        column = self._columns.pop(part, None)
+        return np.empty(0, self.dtype) if column is None else column.all()
 
     def bounds(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The range of numbers of each part, of all numbers in first..last - 1."""

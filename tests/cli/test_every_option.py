@@ -28,6 +28,7 @@ from tests.text_encoder_folders import WORDS, static_folder
 from tests.text_encoder_folders import table_lines as lines_of_words
 from tests.toy_treebanks import FAST as TAGGER
 from tests.toy_treebanks import treebank_file
+from tests.variants import for_each
 
 ROOT = Path(__file__).parents[2]
 
@@ -765,7 +766,10 @@ ROWS = {
         "--verbose": Why("two runs of an experiment take long"),
         "--json": Why("two runs of an experiment take long"),
     },
-    "demo": {"--files": Why("the whole demo takes long", "tests/cli/test_demo.py")},
+    "demo": {
+        "--files": Why("the whole demo takes long", "tests/cli/test_demo.py"),
+        "--json": Why("as in every command", "tests/cli/test_json_output.py"),
+    },
     "compile": {
         "--quiet": Why("compiling takes a minute"),
         "--verbose": Why("compiling takes a minute"),
@@ -1066,12 +1070,13 @@ def observed_once(name, line, place):
     return OBSERVED[name, line]
 
 
-ALL = [(name, option) for name in ROWS for option in sorted(rows_of(name))]
-WITH_RUNS = [(name, option) for name, option in ALL if not isinstance(rows_of(name)[option], Why)]
+def options_with_runs(name):
+    """Options of a command whose rows are command lines."""
+    return sorted(option for option, row in rows_of(name).items() if not isinstance(row, Why))
 
 
-@pytest.mark.parametrize(("name", "option"), WITH_RUNS)
-def test_an_option_changes_what_is_written_or_said(name, option, place):
+def changes_something(name, option, place):
+    """Check that an option changes what is written or said."""
     row = rows_of(name)[option]
     if isinstance(row, Fails):
         done, _ = observed(name, f"{row.base or BASES[name]} {row.arguments}", place)
@@ -1086,18 +1091,22 @@ def test_an_option_changes_what_is_written_or_said(name, option, place):
     assert seen != changed
 
 
+@pytest.mark.parametrize("name", [name for name in ROWS if options_with_runs(name)])
+def test_options_change_what_is_written_or_said(name, place):
+    for_each("option", options_with_runs(name))(changes_something)(name=name, place=place)
+
+
 def test_a_test_elsewhere_names_the_option():
-    for name, option in ALL:
-        if (name, option) not in WITH_RUNS:
-            reason = rows_of(name)[option]
-            assert reason.reason, (name, option)
-            assert not reason.file or option in (ROOT / reason.file).read_text("utf-8"), (name, option)
+    for name in ROWS:
+        for option, row in rows_of(name).items():
+            if isinstance(row, Why):
+                assert row.reason, (name, option)
+                assert not row.file or option in (ROOT / row.file).read_text("utf-8"), (name, option)
 
 
-@pytest.mark.parametrize("name", BASES)
+# The others take long, and have tests of their own.
+@for_each("name", sorted(BASES.keys() - {"improve", "experiment", "demo", "compile"}))
 def test_the_same_command_twice_gives_the_same(name, place):
-    if name in ("improve", "experiment", "demo", "compile"):
-        pytest.skip("takes long, and has tests of its own")
     one, seen = observed_once(name, BASES[name], place)
     assert one.code == 0, one.err
     assert observed(name, BASES[name], place)[1] == seen

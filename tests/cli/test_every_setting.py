@@ -23,6 +23,7 @@ from tests.commands import run_inside, write
 from tests.parallel_models import bert_folder, toy_lines
 from tests.syntax_models import toy_lines as syntax_lines
 from tests.toy_treebanks import treebank_file
+from tests.variants import for_each
 
 pytest.importorskip("torch", reason="the extra `train` is not installed")
 pytest.importorskip("transformers", reason="the extra `encoders` is not installed")
@@ -256,19 +257,24 @@ def learnt(line, place):
 
 
 def runs(rows):
-    return [(owner, name) for owner in rows for name, row in rows[owner].items() if not isinstance(row, Why)]
+    """Names whose rows are command lines."""
+    return [name for name, row in rows.items() if not isinstance(row, Why)]
 
 
-@pytest.mark.parametrize(("owner", "name"), runs(ROWS))
-def test_a_setting_changes_the_model(owner, name, place):
+def changes_the_model(owner, name, place):
     row = ROWS[owner][name]
     if not isinstance(row, tuple):
         row = BASES[owner], f"{BASES[owner]} {DECLARED[owner, name]} {row}"
     assert learnt(row[0], place) != learnt(row[1], place)
 
 
-@pytest.mark.parametrize(("owner", "option"), runs({"train": OWN}))
-def test_an_option_changes_the_model(owner, option, place):
+@pytest.mark.parametrize("owner", ROWS)
+def test_settings_change_the_model(owner, place):
+    for_each("name", runs(ROWS[owner]))(changes_the_model)(owner=owner, place=place)
+
+
+@for_each("option", runs(OWN))
+def test_an_option_changes_the_model(option, place):
     before, after = OWN[option]
     assert learnt(before, place) != learnt(after, place)
 

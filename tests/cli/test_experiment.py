@@ -313,6 +313,7 @@ lm_order = 2
 dimension = 4
 iterations = 1
 options.batch_size = 32
+options.vectors = "random"
 [prune]
 methods = ["composition+semantic", "significance"]
 sizes = 0.5

@@ -19,6 +19,7 @@ from tests.commands import read, run_inside, run_outside, write
 from tests.comparable_text import WORDS as STATIC_WORDS
 from tests.comparable_text import encoder_folder
 from tests.parallel_models import bert_folder, random_parallel_model, toy_lines
+from tests.variants import for_each
 
 ODD = [
     (b"saa sbb\tscc\r\n", b"taa tbb tcc\r\n"), (b"\n", b"taa\n"), (b"  \n", b"\n"), (b"?!\n", b"taa tbb\n"),
@@ -222,7 +223,7 @@ def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
     assert (done.code, "s:2: is not UTF-8" in done.message) == (1, True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "said"),
     [
         (["S", "T", "--threshold", "nan"], 2, "not a finite number"),

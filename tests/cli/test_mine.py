@@ -11,6 +11,7 @@ from phrasetool.text_encoders.encoders import StaticEncoder
 from tests.commands import run_inside, run_outside
 from tests.comparable_text import encoder_folder, write_corpus
 from tests.phrasetool.pair_classifier.pair_models import WordsInCommon
+from tests.variants import for_each
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +235,7 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
     assert "1 sentences are longer than the encoder reads; their ends were not seen" in done.err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "message"),
     [
         ((), 2, "name a classifier with --model, or a sentence encoder with --encoder"),

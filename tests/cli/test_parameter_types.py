@@ -12,9 +12,10 @@ from phrasetool_cli.parameter_types import (
     threshold_sweep,
     worth_threshold,
 )
+from tests.variants import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "text", "value"),
     [
         (names_of(("bleu", "ter")), "TER, bleu,ter", ("ter", "bleu")),
@@ -36,7 +37,7 @@ def test_values(kind, text, value):
     assert kind(text) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "text", "message"),
     [
         (names_of(("bleu", "ter")), "bleu,rouge", "'rouge' is not one of bleu, ter"),

@@ -521,8 +521,8 @@ def test_output_over_the_input(model_folder, tmp_path, flag, link):
     assert table.read_bytes() == TABLES["lattice"]
 
 
-@pytest.mark.parametrize("second", ["same", "./same", "sub/../same"])
-@pytest.mark.parametrize("flag", ["--rejected", "--stats", "--similarities"])
+@for_each("second", ["same", "./same", "sub/../same"])
+@for_each("flag", ["--rejected", "--stats", "--similarities"])
 def test_two_outputs_in_one_file(model_folder, tmp_path, monkeypatch, flag, second):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()

@@ -28,6 +28,7 @@ from phrasetool.watch import SILENT
 from tests.commands import clean_environment, run_inside, write
 from tests.small_experiment import INI, small_model, table_lines, write_texts
 from tests.tables import TABLES
+from tests.variants import for_each
 
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 pytest.importorskip("jinja2", reason="the extra `report` is not installed")
@@ -458,7 +459,7 @@ def test_a_missing_package_is_named(package, table):
     assert re.search(r"this needs (jinja2|matplotlib), .* pip install 'phrasetool\[report\]'$", done.stderr.strip())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "message"),
     [
         (("-", "-o", "out"), 2, "inputs must be files"),

@@ -8,6 +8,7 @@ import pytest
 
 from phrasetool.models.saved_model import load_saved_model
 from tests.commands import COMMAND, clean_environment, run_inside, run_outside, write
+from tests.variants import for_each
 
 DIGITS = [f"{a}{b}" for a in "abcde" for b in "123456"]
 
@@ -126,7 +127,7 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
     assert load_saved_model(tmp_path / "part").identity == load_saved_model(tmp_path / "whole").identity
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "message"),
     [
         (("PAIRS", "--device", "cuda:99"), 1, "cuda:99 was asked for|no usable GPU"),

@@ -10,6 +10,7 @@ from phrasetool.phrase_encoder.encoder import ENCODERS
 from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool_cli.commands.train import KINDS
 from tests.commands import clean_environment, run_inside, whole_commands
+from tests.variants import for_each
 
 
 def help_text(*arguments):
@@ -59,7 +60,7 @@ def test_help_of_a_kind_loads_no_torch_and_ends_with_an_example(kind):
     assert whole_commands(done.stdout.decode())[-1].startswith("phrasetool train ")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (("--margin", "1"), "margin belongs to the losses max-margin, sampled, most-informative"),

@@ -11,6 +11,7 @@ import pytest
 from phrasetool.models.saved_model import load_saved_model
 from tests.cli.test_train import pair_lines
 from tests.commands import COMMAND, clean_environment, run_inside, write
+from tests.variants import for_each
 
 FAST = ("--dimension", "6", "--epochs", "2", "--vectors", "random", "-q")
 
@@ -183,7 +184,7 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
     assert len((tmp_path / "m" / "training.jsonl").read_text().splitlines()) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "message"),
     [
         (("--epochs", "0"), 2, "epochs is 0, expected at least 1"),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.phrases import Phrases, gathered_runs, prefix_sums
+from tests.variants import for_each
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
 
@@ -65,10 +66,10 @@ def test_concatenate(parts):
     assert phrases.offsets.dtype == np.int64
 
 
-@pytest.mark.parametrize(
+@for_each(
     "kind", [list, np.array, lambda counts: np.array(counts, np.int32), lambda counts: np.array(counts, np.uint8)]
 )
-@pytest.mark.parametrize("counts", [[], [3], [2, 0, 5], [True, False, True]])
+@for_each("counts", [[], [3], [2, 0, 5], [True, False, True]])
 def test_prefix_sums(kind, counts):
     sums = prefix_sums(kind(counts))
     assert sums.dtype == np.int64

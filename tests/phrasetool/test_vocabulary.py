@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from phrasetool.errors import ModelError
 from phrasetool.vocabulary import UNKNOWN_WORD, Vocabulary, escape, has_escapes, lacks_escapes, unescape
 from tests import naive
+from tests.variants import for_each
 
 LETTERS = st.sampled_from([bytes([i]) for i in range(256) if bytes([i]) not in b" \t\n"])
 WORDS = st.lists(LETTERS, min_size=1, max_size=8).map(b"".join)
@@ -54,7 +55,7 @@ def test_unescape_agrees_with_naive(text):
     assert unescape(text) == naive.unescape(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("escaped", "plain"),
     [
         *naive.ESCAPES.items(),
@@ -113,7 +114,7 @@ def test_wrong_number_of_counts():
         Vocabulary([UNKNOWN_WORD], [1, 2])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"",

@@ -32,6 +32,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
 from tests.listed_alignments import alignments_of
 from tests.moses_compat.experiments.watching import Told
+from tests.variants import for_each
 
 position = st.one_of(st.integers(0, 12), st.sampled_from([99, 100, 32767]))
 lists = st.lists(st.lists(st.tuples(position, position), max_size=6), max_size=5)
@@ -128,7 +129,7 @@ def test_reads(tmp_path):
     assert priors.jumps == ({-1: 4}, {2: 100})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "",

@@ -25,6 +25,7 @@ from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
 from tests import moses_settings
 from tests.commands import run_inside, write
+from tests.variants import for_each
 
 
 # Marks of UTF-8 and UTF-16, zeros as UTF-16 has them, and carriage returns without any line feed are not such texts.
@@ -134,7 +135,7 @@ def test_the_first_factor_is_read_and_it_is_said(monkeypatch):
     assert heard == ["f: 5 words have factors, as in word|TAG; as in Moses, only the first of each is read"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         (b"a\n| b\n", r"f:2: the word \| begins with a bar, .* write a bar as &#124;$"),

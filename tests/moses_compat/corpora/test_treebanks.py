@@ -9,6 +9,7 @@ from phrasetool.errors import DataError
 from phrasetool.tagger.data import UPOS, TaggedSentence
 from tests.commands import write
 from tests.toy_treebanks import conllu, toy_sentences
+from tests.variants import for_each
 
 REST = "\t_" * 6
 
@@ -44,7 +45,7 @@ def test_carriage_returns_and_compressed_files(tmp_path):
     assert [one.words for one in read(tmp_path, gzip.compress(text.encode()))] == [("a",), ("b",)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "line", "message"),
     [
         (row(1, "a", "X") + "2\tb\t_\tX\n", 2, "expected 10 columns separated by tabs, found 4"),

@@ -16,6 +16,7 @@ from phrasetool.smt.decoder.table import build_table
 from tests.commands import write
 from tests.naive import tokens
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 
 def spans(text, longest=20):
@@ -94,7 +95,7 @@ def test_factored_tables_are_refused(tmp_path, name):
         our_entries(path, TEXT, columns)
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - REFUSED - FACTORED - {"empty"}))
+@for_each("name", sorted(set(TABLES) - REFUSED - FACTORED - {"empty"}))
 def test_tables_with_all_oddities(tmp_path, name):
     table = TABLES[name]
     columns = len(tokens(table.split(b"|||")[2].split(b"\n")[0].removesuffix(b"\r")))
@@ -160,7 +161,7 @@ def many_lines(bad=None, at=1500, lines=3000):
     return b"".join(rows)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bad", "message"),
     [
         (b"a ||| x ||| 0.5 -0.5\n", "a score is negative"),
@@ -181,7 +182,7 @@ def many_lines(bad=None, at=1500, lines=3000):
         (b"\n", ""),
     ],
 )
-@pytest.mark.parametrize("threads", [1, 2])
+@for_each("threads", [1, 2])
 def test_a_bad_line_is_named(workspace, bad, message, threads):
     path = workspace / "faults.gz"
     path.write_bytes(gzip.compress(many_lines(bad, 2501), 1))

@@ -8,6 +8,7 @@ from moses_compat.engine.n_best import described, read_n_best, with_features
 from phrasetool.errors import DataError
 from tests.commands import write
 from tests.n_best_lists import read_n_best as read_slowly
+from tests.variants import for_each
 
 LIST = """\
 0 ||| a b  ||| LM0= -1.5 TM0= -1 2e-3 ||| -3.25 ||| 0=0 1=1
@@ -42,7 +43,7 @@ def test_a_list_of_moses_is_read(reference):
     assert b"".join(found.lines) == gzip.decompress(path.read_bytes())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "changed", "message"),
     [
         (2, b"0 ||| a ||| LM0= -2 TM0= -1 0\n", "not a line of an n-best list"),

@@ -6,6 +6,7 @@ import pytest
 
 from moses_compat.experiments.config_table import ConfigTable, setting
 from phrasetool.errors import DataError
+from tests.variants import for_each
 
 KNOWN = ("text", "share", "shares", "on", "count", "counts", "file", "inner")
 
@@ -66,7 +67,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     assert table({"file": "~/a"}).file("file") == os.path.expanduser("~/a")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "ask", "message"),
     [
         ({"text": 3}, lambda t: t.text("text"), "top.text: 3 is not text between quotes"),

@@ -13,6 +13,7 @@ from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from tests.commands import run_inside, write
 from tests.tables import OTHER_FILES, STANDS_FOR, TABLES
+from tests.variants import for_each
 
 
 def refusal(path):
@@ -41,8 +42,8 @@ GRAMMARS = {
 }
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
-@pytest.mark.parametrize("command", [("prune", "--method", "probability", "--target-size", "0.5", "-o", "out"),
+@for_each("name", sorted(GRAMMARS))
+@for_each("command", [("prune", "--method", "probability", "--target-size", "0.5", "-o", "out"),
                                      ("convert", "-o", "out"), ("train", "-o", "out")])  # fmt: skip
 def test_grammars_are_refused_by_name(tmp_path, monkeypatch, name, command):
     monkeypatch.chdir(tmp_path)

@@ -27,6 +27,7 @@ from moses_compat.ini.moses_ini import (
 from moses_compat.ini.reading import read_moses_ini
 from phrasetool.errors import DataError
 from tests.commands import write
+from tests.variants import for_each
 
 
 def test_lines():
@@ -104,7 +105,7 @@ def feature(name, line=1, **arguments):
     return FeatureLine(name.rstrip("0123456789"), name, arguments, line)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("here", "beside", "folder", "note"),
     [
         ("", "", "model", ""),

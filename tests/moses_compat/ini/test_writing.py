@@ -8,12 +8,13 @@ from moses_compat.ini.reading import read_moses_ini
 from phrasetool.errors import PhraseToolError
 from tests.commands import write
 from tests.pairwise import pairwise
+from tests.variants import for_each
 
 TYPES = {"wbe-msd-bidirectional-fe-allff": 6, "wbe-mslr-bidirectional-fe-allff": 8,
          "wbe-monotonicity-backward-fe-allff": 2, "msd-backward-fe-collapseff": 1}  # fmt: skip
 
 
-@pytest.mark.parametrize(("columns", "kind", "limit"), pairwise([1, 4, 7], [None, *TYPES], [-1, 0, 6]))
+@for_each(("columns", "kind", "limit"), pairwise([1, 4, 7], [None, *TYPES], [-1, 0, 6]))
 def test_it_is_the_model_that_was_asked_for(tmp_path, columns, kind, limit):
     more = {"reordering": "/x/r.gz", "reordering_type": kind} if kind else {}
     text = new_moses_ini("/x/t.gz", columns, "/x/lm.arpa", 5, distortion_limit=limit, **more)

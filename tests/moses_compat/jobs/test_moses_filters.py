@@ -205,7 +205,7 @@ def test_threshold_specs(text, thresholds):
     assert parse_thresholds(text) == thresholds
 
 
-@pytest.mark.parametrize("text", ["", "0", "2:", "2:0", "x:1", "2:1,", "2:1,2:2", "2:nan", "-1:1", "1e-4", "0:inf"])
+@for_each("text", ["", "0", "2:", "2:0", "x:1", "2:1,", "2:1,2:2", "2:nan", "-1:1", "1e-4", "0:inf"])
 def test_wrong_threshold_specs(text):
     with pytest.raises(ValueError):
         parse_thresholds(text)

@@ -18,6 +18,7 @@ from tests import naive
 from tests.commands import read, write
 from tests.pairwise import pairwise
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 DATA = TABLES["seven fields"]
 LINES = naive.split_lines(DATA)
@@ -39,7 +40,7 @@ def naive_kept(threshold, keep_top=10, protect="all"):
     return [i for i in range(len(lines)) if i not in removed]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("threads", "best", "threshold"),
     pairwise([1, 2], [(None, None), (2, "all"), (1, "words"), (None, "none")], [0.25, 0.6, 0.99]),
 )

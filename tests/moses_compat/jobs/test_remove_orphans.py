@@ -112,7 +112,7 @@ def test_threads_and_blocks_change_nothing(tmp_path, name):
     assert next(iter(outputs))[0] == naive_reordering.in_step(table, b"".join(rows))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "message"),
     [
         (b"das ||| the ||| 0.5 0.25 0.125", "expected 2 scores as on the lines before, found 3"),
@@ -123,7 +123,7 @@ def test_threads_and_blocks_change_nothing(tmp_path, name):
         (b"", "expected at least 3 fields separated by |||, found 1"),
     ],
 )
-@pytest.mark.parametrize("block_bytes", [1, 1 << 21])
+@for_each("block_bytes", [1, 1 << 21])
 def test_a_faulty_line(tmp_path, line, message, block_bytes):
     reordering = b"haus ||| house ||| 0.5 0.5\ndas ||| a ||| 0.5 0.5\n" + line + b"\n"
     with pytest.raises(DataError, match=r"reordering:3: ") as error:

@@ -1,11 +1,10 @@
 """Which pairs are terms, and which of them are left out."""
 
-import pytest
-
 from moses_compat.jobs.dictionaries import TermPair, best_terms, is_term, spread
+from tests.variants import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "found"),
     [
         ("haus", True), ("der", True), (",", False), ("3 000", False), ("b2", True), ("haus ,", False),

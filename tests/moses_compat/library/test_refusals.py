@@ -4,12 +4,13 @@ import pytest
 
 import phrasetool
 from tests.commands import write
+from tests.variants import for_each
 
 LINE = b"a ||| x ||| 0.5 0.5\nb ||| y ||| 0.25 0.5\n"
 SIMILAR = {"columns": (0, 1), "scale": "raw"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "error", "message"),
     [
         ({}, ValueError, "give one of threshold"),

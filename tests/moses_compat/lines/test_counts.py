@@ -11,9 +11,10 @@ from moses_compat.lines.counts import LARGEST_COUNT, block_counts, count_tokens,
 from moses_compat.tables.parser import TableParser
 from phrasetool.phrases import EntryBlock
 from tests import naive
+from tests.variants import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rest", "counts", "shown"),
     [
         (b" ||| 0-0 ||| 5 4 3", [5, 4, 3], "5 4 3"), (b"|||||| 5 4 3|||", [5, 4, 3], "5 4 3"),

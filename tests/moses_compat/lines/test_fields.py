@@ -19,6 +19,7 @@ from moses_compat.lines.fields import (
     write_bars,
 )
 from tests import naive
+from tests.variants import for_each
 
 PIECES = st.lists(st.sampled_from([b"|", b"|||", b"a", b"b", b" ", b"\t", b"\n", b"\r"]), max_size=14).map(b"".join)
 FIELDS = st.lists(st.sampled_from([b"a", b"b", b"ab", b" ", b"  ", b"\t", b"|", b"\r"]), max_size=7).map(b"".join)
@@ -91,7 +92,7 @@ def test_line_offsets_at_any_address(data, shift):
     assert line_offsets_of(text).tolist() == np.cumsum([0, *map(len, lines)]).tolist()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("phrase", "text"),
     [
         (b"das haus", "das haus"),

@@ -24,6 +24,7 @@ from moses_compat.lines.numbers import (
 from moses_compat.tables.parser import scan_lines
 from phrasetool.errors import DataError
 from tests import naive
+from tests.variants import for_each
 
 FAULTS = ["ok", "few fields", "not a number", "wrong count", "nan"]
 GOOD_NUMBERS = [
@@ -89,7 +90,7 @@ def test_exact_halves():
     check([1 / 512, 1 / 1024, 3 / 1024, 123456.5, 123457.5])
 
 
-@pytest.mark.parametrize("value", [0.0, -0.0, 1e-5, 1e-4, 999999.5, 9999995, 1e6, 1e5, 5e-324, 1.7976931348623157e308])
+@for_each("value", [0.0, -0.0, 1e-5, 1e-4, 999999.5, 9999995, 1e6, 1e5, 5e-324, 1.7976931348623157e308])
 def test_edges(value):
     check([value, -value])
 

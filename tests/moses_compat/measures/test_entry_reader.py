@@ -14,6 +14,7 @@ from tests import naive
 from tests.commands import write
 from tests.pairwise import pairwise
 from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.variants import for_each
 
 
 def read(path, scan, *options, **more):
@@ -22,8 +23,8 @@ def read(path, scan, *options, **more):
         return [reader(item) for item in reader.items()]
 
 
-@pytest.mark.parametrize("size", [1, 300, 1 << 20])
-@pytest.mark.parametrize("name", ["seven fields", "lexicalised", "groups that come back", "empty"])
+@for_each("size", [1, 300, 1 << 20])
+@for_each("name", ["seven fields", "lexicalised", "groups that come back", "empty"])
 def test_blocks_make_up_the_table(tmp_path, name, size):
     data = TABLES[name]
     wanted = (1, 0) if name in ("seven fields", "lexicalised") else (0,)
@@ -115,7 +116,7 @@ class Counted(SimilarityReader):
         return Scores(-lengths, ~block.faulty & (sources != 2))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("size", "name", "best"),
     pairwise(
         [1, 300, 1 << 20],

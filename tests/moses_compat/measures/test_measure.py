@@ -221,8 +221,8 @@ def naive_significance(data):
         yield naive_filter.negative_log_p(len(source & target), len(source), len(target), len(corpora[0]))
 
 
-@pytest.mark.parametrize("scan", SCANS)
-@pytest.mark.parametrize("name", ["lexicalised", "empty targets", "hierarchical", "brackets", "empty"])
+@for_each("scan", SCANS)
+@for_each("name", ["lexicalised", "empty targets", "hierarchical", "brackets", "empty"])
 def test_significance(tmp_path, monkeypatch, name, scan):
     monkeypatch.setattr(CorpusCheck, "check", lambda self: None)
     corpora = str(write(tmp_path / "f", SOURCE)), str(write(tmp_path / "e.gz", TARGET))

@@ -11,6 +11,7 @@ from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import DataError
 from tests.commands import run_inside, write
 from tests.tables import TABLES
+from tests.variants import for_each
 
 LINES = [b"%s %d ||| %s ||| 0.5 0.25\n" % (b"w" * (i % 50 + 1), i, b"t" * (i % 30)) for i in range(9000)]
 
@@ -51,8 +52,8 @@ def test_a_table_without_lines_has_none(tmp_path):
     assert sample_of(write(tmp_path / "t", b""), 64)[:2] == (None, [])
 
 
-@pytest.mark.parametrize("name", ["seven fields", "one line", "crlf three fields", "hierarchical", "factored both"])
-@pytest.mark.parametrize("scale", SCALES)
+@for_each("name", ["seven fields", "one line", "crlf three fields", "hierarchical", "factored both"])
+@for_each("scale", SCALES)
 def test_columns_of_the_same_model(model, model_folder, tmp_path, name, scale):
     table, out = write(tmp_path / "t", TABLES[name]), tmp_path / "out"
     assert columns_of(model, sample_of(table, 64)[0]) is None

@@ -13,6 +13,7 @@ from phrasetool.errors import DataError
 from tests import naive
 from tests.commands import write
 from tests.naive_reordering import pair
+from tests.variants import for_each
 
 blank = st.sampled_from([b"", b" ", b"  ", b"\t"])
 gap = st.sampled_from([b" ", b"\t ", b"  "])
@@ -98,7 +99,7 @@ def test_lines_without_a_pair_are_nothing(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "message"),
     [
         (b"a ||| b ||| 1\nhere is nothing\n", r"pairs:2: expected `source \|\|\| target`, found no"),

@@ -17,6 +17,7 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.phrase_encoder.scoring import Scores
 from tests.tables import TABLES
+from tests.variants import for_each
 
 HASHES = np.array([5, 7, 9], np.uint32)
 SCORES = np.array([-1.5, np.nan, -7], np.float32)
@@ -301,10 +302,8 @@ def test_parts_stay_where_work_fails(tmp_path):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("column", ["similarity_st", "similarity_ts"])
-@pytest.mark.parametrize(
-    ("value", "refused"), [(1.001, True), (-1.001, True), (np.nan, True), (np.inf, True), (-1.0, False)]
-)
+@for_each("column", ["similarity_st", "similarity_ts"])
+@for_each(("value", "refused"), [(1.001, True), (-1.001, True), (np.nan, True), (np.inf, True), (-1.0, False)])
 def test_similarities_lie_between_minus_one_and_one(tmp_path, column, value, refused):
     """The row is counted in the whole file, not in what is taken at a time."""
     path = tmp_path / "s"

@@ -24,6 +24,7 @@ from tests import naive
 from tests.commands import write
 from tests.pairwise import pairwise
 from tests.tables import FAULTY, TABLES
+from tests.variants import for_each
 
 SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
 
@@ -89,7 +90,7 @@ def expected_of(data):
 NAMES = ["seven fields", "lexicalised", "model 1"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scan", "name", "best"), pairwise(SCANS, NAMES, [KeepBest(2, "all"), KeepBest(1, "words"), KeepBest(0, "none")])
 )
 def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):

@@ -16,6 +16,7 @@ from phrasetool.errors import DataError
 from tests import naive_extraction
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
+from tests.variants import for_each
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
 PLAIN = b"a ||| x ||| 1 ||| 0-0 ||| 3 2 1\na ||| y ||| 1 |||  ||| 1 2 1 ||| |||\nb ||| x ||| 1 ||| ||| 3 2 2\n"
@@ -151,7 +152,7 @@ def test_faulty_lines_are_passed_over(tmp_path):
         assert (found[2:4] == 1).all()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "message"),
     [
         (b"", "the entry has no joint count; smoothing needs"),

@@ -21,6 +21,7 @@ from phrasetool.errors import DataError
 from phrasetool.pipeline import run
 from tests.commands import write
 from tests.syntax_models import random_syntax_model
+from tests.variants import for_each
 
 # Lines with no fields among good ones, and a run of them longer than a block.
 LINES = [b"s%d ||| %s ||| 0.5" % (i // 3, b"t " * (i % 5 + 1)) for i in range(40)]
@@ -74,8 +75,8 @@ def naive_scores(window):
         yield from (-(len(target) + len(part) / 100) - place / 10_000 for place, target in enumerate(part))
 
 
-@pytest.mark.parametrize("window", [1, 7, 8, 40, 100])
-@pytest.mark.parametrize(("size", "threads"), [(30, 1), (200, 2), (1 << 20, 1)])
+@for_each("window", [1, 7, 8, 40, 100])
+@for_each(("size", "threads"), [(30, 1), (200, 2), (1 << 20, 1)])
 def test_good_entries_are_scored_in_runs_whatever_blocks_they_come_in(window, size, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", window)
     source = Lengths(threads)

@@ -11,6 +11,7 @@ from moses_compat.table_report import texts
 from moses_compat.table_report.texts import BitextLookup, KnownWords, WordMarks, cover
 from phrasetool.smt.corpus.symbols import Symbols
 from tests.commands import write
+from tests.variants import for_each
 
 WORDS = [b"a", b"b", b"c", b"\xe5\x8c\x97", b"e"]
 
@@ -31,8 +32,8 @@ def keys_of(sources):
     return side_keys(array, np.concatenate([[0], ends]), np.arange(len(sources)))[0]
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("hashed", [20, 1 << 24])
+@for_each("seed", range(8))
+@for_each("hashed", [20, 1 << 24])
 def test_coverage_is_that_of_a_search_in_each_sentence(seed, hashed, monkeypatch):
     monkeypatch.setattr(texts, "_HASHED", hashed)
     rng = random.Random(seed)

@@ -272,7 +272,7 @@ def test_a_byte_more_less_or_changed_is_another_hash(line, data):
     assert hashes[0] not in hashes[1:]
 
 
-@pytest.mark.parametrize("name", [*TABLES, "faulty"])
+@for_each("name", [*TABLES, "faulty"])
 def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
     data = FAULTY if name == "faulty" else TABLES[name]
     ways = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]

@@ -4,6 +4,7 @@ from itertools import pairwise
 import pytest
 
 from phrasetool.bert.settings import PRESETS, MaskedLmSettings
+from tests.variants import for_each
 
 
 def test_presets_give_the_sizes_that_are_not_given():
@@ -22,7 +23,7 @@ def test_the_step_size_rises_and_falls_to_nothing():
     assert MaskedLmSettings(warm_up=0).rate_share(0, 10) == 1.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"preset": "large"}, "preset is 'large', expected one of small, smaller, tiny"),

@@ -15,6 +15,7 @@ from phrasetool.disk.packed_values import packed, unpacked
 from phrasetool.phrase_encoder.scoring import Scores
 from phrasetool.pruning.measures import SIMILARITIES, Measures
 from phrasetool.pruning.statistics import PruneStatistics
+from tests.variants import for_each
 
 NUMBERS = st.sampled_from([np.int32, np.int64, np.uint8, np.float32, np.float64, np.bool_])
 LEAVES = st.one_of(
@@ -87,7 +88,7 @@ def forged(tree, blobs=b""):
     return struct.pack("<Q", len(header)) + header + blobs
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"", b"\1", struct.pack("<Q", 9) + b"[", forged([])[:-1],

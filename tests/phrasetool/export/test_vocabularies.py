@@ -10,6 +10,7 @@ from phrasetool.export.units import UnitTable, Words, may_be_glued
 from phrasetool.export.vocabularies import read_vocabulary
 from phrasetool.phrases import Phrases
 from phrasetool.smt.corpus.symbols import Symbols
+from tests.variants import for_each
 
 
 def vocabulary(tmp_path, text):
@@ -96,7 +97,7 @@ def test_may_be_glued(word, glued):
     assert may_be_glued(word) == glued
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "said"),
     [
         (b"", "is empty"),

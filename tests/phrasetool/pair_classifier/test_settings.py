@@ -2,6 +2,7 @@ import pytest
 
 from phrasetool.pair_classifier.settings import PRESETS, PairClassifierArchitecture, PairClassifierSettings
 from tests.parallel_models import SMALL
+from tests.variants import for_each
 
 
 def test_the_papers_preset():
@@ -28,7 +29,7 @@ def test_sizes_that_are_given():
     assert not PairClassifierSettings(tuned=True).architecture().tuned
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"preset": "large"}, "preset is 'large', expected one of small, paper"),
@@ -74,7 +75,7 @@ def test_the_papers_sizes():
     assert PRESETS["paper"] == {"word_units": 512, "units": 256, "hidden": 256}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [("inputs", "pieces"), ("layer", "first"), ("cell", "rnn"), ("length", "yes"), ("units", 0), ("characters", -1),
      ("longest", 0), ("hidden", 0), ("word_units", 0), ("length_units", 0)],

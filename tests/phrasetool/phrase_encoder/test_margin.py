@@ -20,6 +20,7 @@ from phrasetool.phrase_encoder.losses import (
 )
 from tests.phrasetool.phrase_encoder import naive_objectives as naive
 from tests.phrasetool.phrase_encoder.drawn_vectors import DIMENSIONS, SEEDS, frozen, tensors
+from tests.variants import for_each
 
 
 def orthogonal_negative(p, u):
@@ -223,8 +224,8 @@ def test_synthetic_negatives_are_constants_to_the_gradient(make):
     torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 50, 512])
-@pytest.mark.parametrize("exponent", range(-9, 0))
+@for_each("dimension", [2, 3, 50, 512])
+@for_each("exponent", range(-9, 0))
 def test_a_small_angle_in_single_precision_is_harmless(dimension, exponent):
     rng = np.random.default_rng(dimension)
     u = np.array([naive.unit(vector) for vector in rng.normal(size=(100, dimension))])

@@ -3,6 +3,7 @@ import pytest
 
 from phrasetool.phrase_encoder.kinds import MeanMax
 from phrasetool.phrase_encoder.parameters import MeanMaxParameters
+from tests.variants import for_each
 
 
 def good_arrays():
@@ -11,7 +12,7 @@ def good_arrays():
     return kind.initial(words, 8, "normal", np.random.default_rng(1)).arrays()
 
 
-@pytest.mark.parametrize("name", good_arrays())
+@for_each("name", sorted(good_arrays()))
 def test_parameters_are_checked(name):
     good = good_arrays()
     parameters = MeanMaxParameters(**good)

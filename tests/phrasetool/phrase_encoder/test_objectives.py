@@ -9,6 +9,7 @@ from phrasetool.options import declared_options
 from phrasetool.phrase_encoder.losses import OBJECTIVES, FrozenBatch, objective
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from tests.commands import clean_environment
+from tests.variants import for_each
 
 EVERY = [objective(name) for name in OBJECTIVES]
 CO_TRAINING = [loss for loss in EVERY if not hasattr(loss, "batch_losses")]
@@ -40,7 +41,7 @@ def test_no_torch_is_loaded_until_there_are_vectors():
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "options", "message"),
     [
         ("in-batch", {"temperature": 0.02}, "temperature is 0.02, expected at least 0.03"),

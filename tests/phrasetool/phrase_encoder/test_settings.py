@@ -3,6 +3,7 @@ import json
 import pytest
 
 from phrasetool.phrase_encoder.settings import TrainingSettings, batch_size_for
+from tests.variants import for_each
 
 
 def test_layers_of_mean_max_that_learn_can_be_asked_for():
@@ -26,7 +27,7 @@ def test_above_the_default_dimension_matrices_take_smaller_steps_of_adam(encoder
     assert chosen.matrix_steps == share
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("loss", "hinge"),
@@ -53,7 +54,7 @@ def test_the_papers_values_are_the_defaults_of_max_margin():
     assert (s.lambda_words, s.lambda_rec, s.lambda_sem, s.optimizer) == (1e-2, 1e-3, 1e-3, "sgd")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "message"),
     [
         ({"margin": 1.0}, "margin belongs to the losses max-margin, sampled, .*; the loss in-batch takes temperature"),

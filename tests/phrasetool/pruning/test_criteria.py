@@ -1,12 +1,12 @@
 import numpy as np
-import pytest
 
 from phrasetool.pruning.measures import COUNTS, USES
 from phrasetool.pruning.methods import parse_method
 from tests.phrasetool.pruning.measured_tables import FACTORS, MEASURES, WORTHS
+from tests.variants import for_each
 
 
-@pytest.mark.parametrize("name", sorted(WORTHS))
+@for_each("name", sorted(WORTHS))
 def test_worth_and_factor(name):
     method = parse_method(name)
     worth = method.worth(MEASURES)

@@ -10,6 +10,7 @@ from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARIT
 from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
 from phrasetool.pruning.thresholds import Threshold
 from tests.phrasetool.pruning.measured_tables import FACTORS, FAULTY, MEASURES, WORTHS
+from tests.variants import for_each
 
 
 @pytest.mark.parametrize("names", [("composition", "semantic"), ("count", "probability", "significance")])
@@ -117,7 +118,7 @@ def test_what_has_to_be_measured():
             parse_method(name).worth(without)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "combine", "message"),
     [
         ("semantics", "product", "unknown criterion 'semantics'; did you mean semantic"),

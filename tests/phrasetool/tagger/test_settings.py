@@ -2,6 +2,7 @@ import pytest
 
 from phrasetool.tagger.settings import TaggerSettings, TaggerShape
 from phrasetool.tagger.training import TaggerNetwork
+from tests.variants import for_each
 
 
 def test_the_shapes_are_those_of_the_network():
@@ -23,7 +24,7 @@ def test_options_change_the_defaults():
     assert made.shape(20) == TaggerShape(made.buckets, made.word_units, 7, 1, 20)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [("epochs", 0), ("dropout", 1.0), ("lower_cased", 1.5), ("learning_rate", 0.0), ("units", 0), ("buckets", 1),
      ("hidden_words", -0.1), ("min_joint", 0), ("clip", 0.0), ("batch_size", 0)],

@@ -4,6 +4,7 @@ import pytest
 from phrasetool.errors import ModelError
 from phrasetool.text_encoders.text_encoder import detokeniser, encoded, over_long, read_tokenizer
 from tests.text_encoder_folders import static_folder
+from tests.variants import for_each
 
 
 class Given:
@@ -60,7 +61,7 @@ def test_what_is_no_tokenizer(tmp_path):
         read_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("language", "tokens", "text"),
     [
         ("de", "das haus , das grün ist .", "das haus, das grün ist."),

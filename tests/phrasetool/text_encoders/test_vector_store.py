@@ -17,6 +17,7 @@ from phrasetool.text_encoders.vector_store import (
     header_problem,
     measure_encoder,
 )
+from tests.variants import for_each
 
 
 def distances(source_rows, target_rows):
@@ -80,7 +81,7 @@ def test_as_it_is_written():
     assert header_problem({"encoders": ["a", "a"], "phrases": [0, 0], "dimension": 1}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("encoders", ["a"]), ("encoders", "ab"),

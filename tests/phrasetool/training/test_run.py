@@ -6,6 +6,7 @@ from phrasetool.errors import ModelError, PhraseToolError
 from phrasetool.models.saved_model import load_saved_model
 from phrasetool.training.run import CHECKPOINT, StartError, TrainingRun, check_model_folder, divergence, problem_handler
 from phrasetool.watch import Watch
+from tests.variants import for_each
 
 
 def test_what_would_be_lost_is_refused(tmp_path, model):
@@ -49,7 +50,7 @@ def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):
     TrainingRun(tmp_path).forget_checkpoint()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "options", "message", "remedy"),
     [
         ([], {}, None, None),

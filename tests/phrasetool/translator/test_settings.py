@@ -5,6 +5,7 @@ import pytest
 
 from phrasetool.translator.settings import PRESETS, SOFTMAX_LOSSES, TranslatorArchitecture, TranslatorSettings, losses
 from tests.phrasetool.translator.small_translators import architecture
+from tests.variants import for_each
 
 
 def test_every_loss_makes_settings_and_what_they_say_comes_back():
@@ -31,7 +32,7 @@ def test_presets_give_sizes():
     assert TranslatorSettings(preset="transformer").architecture.feed_forward == 256
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "loss", "message"),
     [
         ({}, "max-margin", "unknown loss 'max-margin' of a translator"),

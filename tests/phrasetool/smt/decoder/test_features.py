@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from phrasetool.smt.decoder.features import FeatureSet, ReorderingModel, orientation_of
 from tests import naive_decoder as naive
+from tests.variants import for_each
 
 KINDS = ["msd", "mslr", "monotonicity", "leftright"]
 
@@ -37,7 +38,7 @@ def test_orientations_of_known_cases(previous, span, expected):
         assert naive.orientation(kind, previous, span) == number
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "columns", "weights", "backward", "forward"),
     [
         ("wbe-msd-bidirectional-fe-allff", 6, 6, 0, 3),

@@ -34,6 +34,7 @@ from tests.decoder_models import (
     weight_vector,
 )
 from tests.naive_decoder import Entry, numbered
+from tests.variants import for_each
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -156,7 +157,7 @@ def phrase_model(pairs, **changes):
     return naive.Model(entries, {**weights, "TranslationModel": [0.25] * 4}, **changes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pairs", "sentence", "reference", "limit", "outcome"),
     [
         ([(b"a", b"v"), (b"b", b"w")], b"a b", b"v w", 6, REACHED),
