@@ -5,8 +5,10 @@
 
 The filter is a classifier of sentence pairs that has seen no clean pair but those of the development set: one is
 trained on each half of the dirty bitext, and judges the other half; neither knows which pairs are wrong.  `filtered
-loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  Each bitext makes a
-phrase-based model of its own (aligned, extracted, tuned), all with one language model, of the right targets.
+loosely` keeps whatever is parallel with a probability of at least a tenth, as a table bears noise.  `fluent` keeps as
+many pairs as `filtered`, those with the largest cross-entropy difference of both sides (Moore and Lewis 2010) between
+language models of the development set and of as many pairs of the dirty bitext.  Each bitext makes a phrase-based model
+of its own (aligned, extracted, tuned), all with one language model, of the right targets.
 
 The tables of the dirty and of the filtered bitext are pruned as in `pruning_study.py`, with models of the default loss
 and of BRAE's that are trained on leave-one-out forced decoding of the same bitext.  benchmarks/results/dirty_bitexts/
@@ -24,13 +26,14 @@ import numpy as np
 from engines import SEARCH, command
 from measuring import DATA, ROOT, WORK
 from study import DEFAULT_LOSS, Results
-from trial import MODELS, SEEDS, Trial, at_thresholds, of_size
+from trial import MODELS, NEEDS, SEEDS, Trial, at_thresholds, of_size
 
 from moses_compat.corpora.texts import read_text_lines
 from moses_compat.experiments.config import read_experiment_config
 from moses_compat.experiments.settings import ExperimentConfig, PruningSystem
 from phrasetool.pair_classifier.labelled_pairs import KnownTranslations, containment_negatives
 from phrasetool.phrases import Phrases
+from phrasetool.pruning.measures import COUNTS
 
 RESULTS = ROOT / "benchmarks" / "results" / "dirty_bitexts"
 TITLES = {"tatoeba-zh-en": "Tatoeba Chinese-English", "multi30k-de-en": "Multi30k German-English"}
@@ -136,7 +139,42 @@ def filtered(
         for path, side in zip(made[kind], texts, strict=True):
             _write(path, [side[i] for i in np.flatnonzero(rows)])
         shares[kind] = quality(rows, kinds)
+    made["fluent"], rows = fluent(name, work, dirty, float(keep.mean()), threads)
+    shares["fluent"] = quality(rows, kinds)
     return made, shares  # type: ignore[return-value]
+
+
+def fluent(
+    name: str, work: Path, dirty: tuple[Path, Path], share: float, threads: str
+) -> tuple[tuple[Path, Path], np.ndarray]:
+    """The most fluent pairs of the dirty bitext, and which of its pairs they are."""
+    kept, scores, options = tuple(work / f"fluent{path.suffix}" for path in dirty), work / "fluency.tsv", []
+    for path, (good, general) in zip(
+        dirty, (("--source-lm", "--general-source-lm"), ("--lm", "--general-lm")), strict=True
+    ):
+        text = read_text_lines(str(DATA / name / f"dev{path.suffix}"))
+        every = read_text_lines(str(path))
+        for option, lines in ((good, text), (general, every[:: len(every) // len(text)][: len(text)])):
+            sample, model = work / f"fluency{option}{path.suffix}", work / f"fluency{option}.arpa"
+            _write(sample, lines)
+            if not model.exists():
+                command("lm", sample, "--order", "3", "-o", model)
+            options += [option, model]
+    if not scores.exists():
+        command(
+            "filter-bitext",
+            *dirty,
+            *options,
+            "--keep",
+            str(share),
+            "-o",
+            *kept,
+            "--scores",
+            scores,
+            "--threads",
+            threads,
+        )
+    return kept, np.array([line.split("\t")[1] == "kept" for line in read_text_lines(str(scores))])  # type: ignore[return-value]
 
 
 def judged(name: str, folder: Path, halves: list[np.ndarray], threads: str) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +250,9 @@ def config_of(name: str, work: Path, kind: str, bitext: tuple[Path, Path], ini: 
     ]  # fmt: skip
     for test in tests:
         lines += [f"[data.tests.{test}]", f'source = "{there}/{test}.{source}"', f'target = "{there}/{test}.{target}"']
-    lines += ["[prune]", 'methods = ["count+semantic+usage"]', "sizes = [0.1]"]
+    # Only what is pruned needs forced decoding.
+    method = "count+semantic+usage" if kind in PRUNED else "count"
+    lines += ["[prune]", f'methods = ["{method}"]', "sizes = [0.1]"]
     path = work / f"{kind.replace(' ', '-')}.toml"
     _write(path, lines)
     return read_experiment_config(str(path))
@@ -230,7 +270,9 @@ def measure(name: str, work: Path, made: Mapping[str, tuple[Path, Path]], result
     for kind, paths in made.items():
         ini = engine(name, work, kind, paths, threads)
         config = config_of(name, work, kind, paths, ini)
-        trial = Trial(config, work / f"trial-{kind.replace(' ', '-')}", results, int(threads), facts={"bitext": kind})
+        needs = NEEDS if kind in PRUNED else frozenset({COUNTS})
+        place = work / f"trial-{kind.replace(' ', '-')}"
+        trial = Trial(config, place, results, int(threads), needs, facts={"bitext": kind})
         if kind == next(iter(made)):
             results.take_over(trial.full_statistics(), MODELS)
         trial.translate([PruningSystem()], trial.measures)

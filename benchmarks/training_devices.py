@@ -92,9 +92,9 @@ def phrases(*options: str) -> Callable[[int], Sequence[str]]:
 
 
 FAMILIES = {
-    "phrases, n = 50, batches of 512": Family(phrases(), "pairs", (100_000, 100_000), 8),
+    "phrases, n = 50, batches of 512": Family(phrases(), "pairs", (50_000, 50_000), 8),
     "phrases, n = 200, batches of 8,192": Family(
-        phrases("--dimension", "200", "--batch-size", "8192"), "pairs", (100_000, 100_000)
+        phrases("--dimension", "200", "--batch-size", "8192"), "pairs", (50_000, 50_000)
     ),
     "translator, preset lstm": Family(
         lambda n: ["translator", *bitext(n), *dev(), "--preset", "lstm"], "sentence pairs", (640, 12_800)

@@ -11,7 +11,7 @@ from study import DEFAULT_LOSS, DEV, SIZES, Comparison, SentenceStatistics
 from page_tables.kept_results import markdown
 from page_tables.pruning import change, escaped, percent, stars
 
-_BITEXTS = ("dirty", "filtered", "filtered loosely", "clean half", "clean")
+_BITEXTS = ("dirty", "filtered", "filtered loosely", "fluent", "clean half", "clean")
 _PRUNED = ("dirty", "filtered")
 
 

@@ -7,6 +7,8 @@ from page_tables.kept_results import find, markdown
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
 LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")
 UNCORRECTED = "in-batch without correction"
+# Sentence pairs of the corpus.
+_MULTI30K = 29_000
 # Architecture -> what readers call it.
 AUTOENCODERS = {
     "mean-max": "gated mean-max", "mean": "gated, mean alone", "max": "gated, maximum alone",
@@ -118,6 +120,22 @@ def poolings() -> str:
     return markdown("texts | passes | mean-max | mean | difference", rows)
 
 
+def nearest_phrases() -> str:
+    """Nearest phrases of new phrases, by three models."""
+    rows = [
+        [phrase, *("<br>".join(neighbours) for neighbours in models.values())]
+        for phrase, models in find("nearest_phrases/phrases").items()
+    ]
+    models = next(iter(find("nearest_phrases/phrases").values()))
+    return markdown(" | ".join(["new phrase", *models]), rows, len(models) + 1)
+
+
+def _hours(family: str, examples: float, passes: int) -> str:
+    """Hours that two cores need to train a model of the paper's size."""
+    rate = find(f"training_devices/families/{family}/cpu/per second")
+    return f"{examples * passes / rate / 3600:.1f}"
+
+
 def tagger() -> str:
     """Accuracy of the tagger by language."""
     rows = []
@@ -135,9 +153,13 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "poolings": poolings, "sentence encoders": sentence_encoders,
-    "tagger": tagger,
+    "tagger": tagger, "nearest phrases": nearest_phrases,
 }  # fmt: skip
 VALUES = {
+    "hours of an epoch, mean-max": lambda: _hours(
+        "autoencoder, mean-max, 2,048 units", find("reconstruction/training_texts"), 1
+    ),
+    "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "gate above the LSTM": lambda: _above("lstm"),
     "gated LSTMs above the LSTM": lambda: _above("lstm", better="lstm-mean-max"),
     "both poolings above the maximum": lambda: _above("max"),

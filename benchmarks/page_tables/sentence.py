@@ -27,6 +27,16 @@ _LENGTH = (
     ("default, no length", "default"), ("default, no length, no containment", "default, no containment"),
 )  # fmt: skip
 _SAMPLES = 2000
+# Systems by the number of wrong targets of a pair, and by the share of the pairs that they are trained on.
+_NEGATIVES = {
+    "1": "default, 1 negatives", "2": "default, 2 negatives", "5, the default": "default, 5 epochs",
+    "10": "default, 10 negatives", "20": "default, 20 negatives",
+}  # fmt: skip
+_PAIRS = {
+    "a sixteenth": "default, sixteenth of the pairs", "a quarter": "default, quarter of the pairs",
+    "all": "default, 5 epochs",
+}  # fmt: skip
+_PAPER_SIZE = {"Bi-LSTM": "preset paper", "with length": "preset paper, length"}
 
 
 @cache
@@ -45,7 +55,10 @@ def _runs(corpus: str) -> Mapping[str, list[tuple[dict[str, Any], dict[str, Any]
 def classifiers(corpus: str) -> str:
     """Precision, recall and F1 of all systems on a corpus, means over seeds."""
     rows = []
+    variants = {*_NEGATIVES.values(), *_PAIRS.values()} - {"default, 5 epochs"}
     for name, runs in sorted(_runs(corpus).items(), key=lambda item: _means(item[1], "random", "best")[-1]):
+        if name in variants:
+            continue
         seconds = np.mean([figures["cpu_seconds"] for figures, _ in runs])
         random = [_told(_means(runs, "random", threshold)) for threshold in ("at 0.5", "best")]
         contained = [f"{_means(runs, kind, 'best')[-1]:.1f}" for kind in _SETS[1:]]
@@ -61,6 +74,40 @@ def _means(runs: list[tuple[dict[str, Any], dict[str, Any]]], kind: str, thresho
 
 def _told(quality: tuple[float, ...]) -> str:
     return " / ".join(f"{value:.1f}" for value in quality)
+
+
+def negatives_and_pairs() -> str:
+    """F1 by the number of wrong targets of each pair, and by the number of pairs."""
+    runs = _runs("tatoeba-zh-en")
+    rows = []
+    for title, systems in (("wrong targets per pair", _NEGATIVES), ("pairs of the bitext", _PAIRS)):
+        for number, name in systems.items():
+            if name in runs:
+                scores = [f"{_means(runs[name], kind, 'best')[-1]:.1f}" for kind in _SETS]
+                rows.append([f"{title}: {number}", f"{len(runs[name])}", *scores])
+    return markdown("setting | seeds | random | containment | unseen containment", rows)
+
+
+def paper_size() -> str:
+    """F1 and loss on the development set over the epochs, with the paper's network and settings."""
+    logs = {
+        f"{corpus}, {title}": _runs(directory)[name][0][0]["log"]
+        for corpus, directory in (("Chinese", "tatoeba-zh-en"), ("Japanese", "enja-small"))
+        for title, name in _PAPER_SIZE.items()
+        if name in _runs(directory)
+    }
+    epochs = range(1, 1 + max(len(log) for log in logs.values()))
+    rows = [
+        [
+            f"{epoch}",
+            *(
+                f"{100 * log[epoch - 1]['best_f1']:.1f} / {log[epoch - 1]['development_loss']:.3f}"
+                for log in logs.values()
+            ),
+        ]
+        for epoch in epochs
+    ]
+    return markdown(" | ".join(["epoch", *logs]), rows)
 
 
 def length(corpus: str) -> str:
@@ -160,6 +207,8 @@ TABLES = {
     "length of sentences": partial(length, "tatoeba-zh-en"),
     "classifiers of Japanese sentence pairs": partial(classifiers, "enja-small"),
     "length of Japanese sentences": partial(length, "enja-small"),
+    "curves of the preset paper": paper_size,
+    "negatives and pairs": negatives_and_pairs,
     "reranking": reranking,
     "reranking by a language model": reranking_by_language_model,
     "rerank curve": rerank_curve,

@@ -190,6 +190,27 @@ def training() -> str:
     return markdown("loss | pairs per second | 25 iterations of 1.12 million pairs", rows)
 
 
+def beams() -> str:
+    """Sentences with the model score of Moses, by search and beam threshold."""
+    searches = (("cube", "cube pruning"), ("stack", "stacks"))
+    thresholds = list(find("beam_threshold/cube"))
+    rows = [
+        [title, *(f"{100 * found['equal']:.1f} %" for found in find(f"beam_threshold/{search}").values())]
+        for search, title in searches
+    ]
+    return markdown(" | ".join(["same score at a beam threshold of", *thresholds]), rows)
+
+
+def families() -> str:
+    """Training speed of every family on the processors, and on a GPU if there was one."""
+    rows = []
+    for name, found in find("training_devices/families").items():
+        rates = (found.get(device, {}).get("per second") for device in ("cpu", "cuda"))
+        shown = (f"{rate:,.0f}" if rate else "not measured" for rate in rates)
+        rows.append([name, found["unit"], *shown])
+    return markdown("model | unit | two cores, per second | GPU, per second", rows)
+
+
 def devices() -> str:
     """Annotating with two threads, on the CPU alone and with a GPU."""
     rows = [
@@ -200,7 +221,7 @@ def devices() -> str:
 
 
 TABLES = {
-    "startup": startup, "devices": devices,
+    "startup": startup, "devices": devices, "beams": beams, "families": families,
     "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
     "outside memory": outside_memory, "decoders": decoders, "decoder scores": decoder_scores,
     "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from neural_columns import compared
 from stored import StoredStudy
-from translators import LOSSES, MARGINS, SEEDS
+from translators import ALIGNMENT_WEIGHTS, LENGTH_WEIGHTS, LOSSES, MARGINS, SEEDS
 
 from page_tables.kept_results import difference, find, markdown
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
@@ -19,6 +19,7 @@ RUNS = StoredStudy("translators")
 # How the documents name what was trained -> how its files begin.
 _SYSTEMS = {
     **{loss: loss for loss in LOSSES},
+    "vmf, tuned regularisers": "vmf-tuned",
     "cross-entropy, equal time": "equal-time-cross-entropy",
     "cross-entropy-tied, equal time": "equal-time-cross-entropy-tied",
     "syn-projection, random targets": "random",
@@ -111,6 +112,31 @@ def margins() -> str:
     return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
 
 
+def regularisers_of_vmf() -> str:
+    """BLEU on the development set by the two regularisers of vMF, after a short training."""
+    grid = {
+        (length, alignment): RUNS.record(f"regularisers-{length}-{alignment}")["dev"]["bleu"]
+        for length in LENGTH_WEIGHTS
+        for alignment in ALIGNMENT_WEIGHTS
+    }
+    best = max(grid.values())
+    rows = []
+    for length in LENGTH_WEIGHTS:
+        values = [grid[length, alignment] for alignment in ALIGNMENT_WEIGHTS]
+        rows.append([f"{length:g}", *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
+    head = ["weight of the length", *(f"of the product {alignment:g}" for alignment in ALIGNMENT_WEIGHTS)]
+    return markdown(" | ".join(head), rows)
+
+
+def negatives() -> str:
+    """Words nearest to synthetic negatives, where these are neither the right nor the predicted word."""
+    rows = [
+        [example["right"], example["predicted"], example["negative"], str(example["times"])]
+        for example in find("synthetic_negatives/examples")
+    ]
+    return markdown("right word | nearest to the prediction | nearest to the negative | times", rows, 3)
+
+
 def other_pairs() -> str:
     """The default loss on other language pairs, and in the paper's size."""
     rows = []
@@ -139,4 +165,5 @@ def speed() -> str:
 TABLES = {
     "losses of translators": losses, "predicted vectors": predictions, "margins of translators": margins,
     "translators of other pairs": other_pairs, "speed of translators": speed,
+    "regularisers of vmf": regularisers_of_vmf, "neighbours of negatives": negatives,
 }  # fmt: skip
