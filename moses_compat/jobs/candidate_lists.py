@@ -213,7 +213,7 @@ class CandidateReport:
             vocabulary.
         coverage: of the text for evaluation.
         counts: numbers of entries with missing and derived joint counts.
-        unreadable: words that were skipped because they hold a tab or a line end.
+        unreadable: words that were skipped because a reader of the list would split them.
     """
 
     entries: int = 0

@@ -119,5 +119,7 @@ def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     lexicon = ("lexicon", "--min-probability", 0, "--stop-words", 0)
     for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
         done = run("export", "table", "--to", *options)
-        assert ("left out" in done.err) == parted
-        assert done.out.count(b"\n") == headers + (1 if parted else 2)
+        # Marian splits the lines of a shortlist at the white space of C.
+        lost = parted or (options[0] == "shortlist" and inside == "\v")
+        assert ("left out" in done.err) == lost
+        assert done.out.count(b"\n") == headers + (1 if lost else 2)
