@@ -20,10 +20,11 @@ from pathlib import Path
 
 import forked_commands
 
+from phrasetool.kernels.jit import MODE, QUIET
 from phrasetool.training.run import CHECKPOINT
 
 # No message about kernels that are compiled, once.
-KERNELS = {"PHRASETOOL_KERNELS": "numba"}
+KERNELS = {MODE: QUIET}
 PAGE = Path(__file__).parent / "wrong-uses.md"
 # Models that uses look at; good for nothing else.
 TRAININGS = (

@@ -45,7 +45,9 @@ _EXACT = {"nogil": True, "cache": True, "error_model": "numpy"}
 MANIFEST = "_kernels.json"
 EXTENSION = "_kernels" + importlib.machinery.EXTENSION_SUFFIXES[0]
 # Which kernels to use: "numba" never looks for a library, "ahead" fails where a library lacks a kernel that is called.
+# With `QUIET` both are used, as without a value, and no command announces that kernels are compiled.
 MODE = "PHRASETOOL_KERNELS"
+QUIET = "quiet"
 # A file to which every kernel that is called from Python writes the types of its arguments, for `building`.
 RECORD = "PHRASETOOL_RECORD_KERNELS"
 

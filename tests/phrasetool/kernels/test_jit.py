@@ -226,7 +226,7 @@ def test_a_library_that_is_loaded_late_is_compared_with_what_was_watched_before(
 def test_what_is_called_can_be_recorded(tmp_path):
     record = tmp_path / "record"
     environment = {**os.environ, jit.RECORD: str(record), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
-    del environment[jit.MODE]
+    environment.pop(jit.MODE, None)
     assert calls(environment, "").returncode == 0
     found = set(record.read_text().splitlines())
     assert f"{MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64" in found
