@@ -7,7 +7,7 @@ import pytest
 from tests.variants import for_each
 
 
-def test_all_variants_run_and_those_that_fail_are_named():
+def test_variants_run_and_those_that_fail_are_named():
     seen = []
 
     @for_each(("number", "word"), [(1, "a"), (2, "b"), (3, "c")])
@@ -15,13 +15,26 @@ def test_all_variants_run_and_those_that_fail_are_named():
         seen.append((number, word, more))
         assert number == 2
 
-    with pytest.raises(ExceptionGroup, match="2 of 3 variants fail") as caught:
+    with pytest.raises(ExceptionGroup, match="2 of the first 3 variants fail") as caught:
         check(more=9)
     assert seen == [(1, "a", 9), (2, "b", 9), (3, "c", 9)]
     assert [one.__notes__ for one in caught.value.exceptions] == [
         ["variant: {'number': 1, 'word': 'a'}"],
         ["variant: {'number': 3, 'word': 'c'}"],
     ]
+
+
+def test_few_failures_are_enough():
+    seen = []
+
+    @for_each("number", range(9))
+    def check(number):
+        seen.append(number)
+        assert number < 2
+
+    with pytest.raises(ExceptionGroup, match="3 of the first 5 variants fail"):
+        check()
+    assert seen == [0, 1, 2, 3, 4]
 
 
 def test_one_that_fails_is_raised_as_it_is():

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
+# Explaining a failure may take longer than the variant.
+MOST_FAILURES = 3
+
 
 def for_each(names, variants):
     """Run a test with each variant, as `pytest.mark.parametrize` does, but as one test case.
 
-    This is for variants of milliseconds.  All of them run, and the failure names those that failed.  Each variant has
-    a `tmp_path` of its own, and its changes by `monkeypatch` are undone.
+    This is for variants of milliseconds.  They run until `MOST_FAILURES` have failed, which the failure names.  Each
+    variant has a `tmp_path` of its own, and its changes by `monkeypatch` are undone.
 
     Args:
         names: the argument of the test, or a tuple of its arguments.
@@ -34,10 +37,12 @@ def for_each(names, variants):
                 except (Exception, pytest.fail.Exception) as failure:
                     failure.add_note(f"variant: {label or repr(values)[:300]}")
                     failures.append(failure)
+                    if len(failures) == MOST_FAILURES:
+                        break
             if len(failures) == 1:
                 raise failures[0]
             if failures:
-                raise BaseExceptionGroup(f"{len(failures)} of {len(rows)} variants fail", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of the first {number + 1} variants fail", failures)
             if len(skips) == len(rows):
                 raise skips[0]
 
