@@ -121,7 +121,7 @@ def test_interrupted_training_resumes_to_the_same_model(pairs, tmp_path):
     assert (tmp_path / "part" / "checkpoint.safetensors").exists()
     assert not (tmp_path / "part" / "config.json").exists()
     assert run_outside(*options, "--resume", "-o", tmp_path / "part", "-q").code == 0
-    assert run_outside(*options, "-o", tmp_path / "whole", "-q").code == 0
+    assert run_inside(*options, "-o", tmp_path / "whole", "-q").code == 0
     histories = [(tmp_path / name / "training.jsonl").read_text().splitlines() for name in ("part", "whole")]
     assert histories[0] == histories[1]
     assert load_saved_model(tmp_path / "part").identity == load_saved_model(tmp_path / "whole").identity
