@@ -127,7 +127,7 @@ def unused_options(side: Side, cases: Iterable[Case]) -> dict[str, list[str]]:
         process = subprocess.run([side.script, *command, "--help"], capture_output=True, text=True, check=True)
         return process.stdout
 
-    commands = re.findall(r"(?m)^  ([a-z][\w-]*)  ", help_of().partition("Commands:")[2])
+    commands = re.findall(r"(?m)^  ([a-z][\w-]*) +[A-Z]", help_of().partition("Tables:")[2])
     if not commands:
         sys.exit("the overview of the commands cannot be read; see unused_options")
     options_by_command = {}
