@@ -162,18 +162,9 @@ def fluent(
             options += [option, model]
     if not scores.exists():
         command(
-            "filter-bitext",
-            *dirty,
-            *options,
-            "--keep",
-            str(share),
-            "-o",
-            *kept,
-            "--scores",
-            scores,
-            "--threads",
+            "filter-bitext", *dirty, *options, "--keep", str(share), "-o", *kept, "--scores", scores, "--threads",
             threads,
-        )
+        )  # fmt: skip
     return kept, np.array([line.split("\t")[1] == "kept" for line in read_text_lines(str(scores))])  # type: ignore[return-value]
 
 

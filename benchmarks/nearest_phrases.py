@@ -36,10 +36,9 @@ def trained(name: str, options: tuple[str, ...], pairs: Path) -> Path:
 def nearest(folder: Path, phrase: str, pairs: Path) -> list[str]:
     """The nearest phrases of the same language, the nearest first."""
     command = [COMMAND, "neighbours", phrase, "-m", str(folder), "--pairs", str(pairs), "--side", "target"]
-    found = subprocess.run(
-        [*command, "-k", str(COUNT), "--json", "-", "-q"], check=True, capture_output=True, text=True
-    ).stdout
-    return [neighbour["phrase"] for neighbour in json.loads(found)["target"]]
+    command += ["-k", str(COUNT), "--json", "-", "-q"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [neighbour["phrase"] for neighbour in json.loads(answer)["target"]]
 
 
 def main() -> None:
@@ -51,8 +50,10 @@ def main() -> None:
     if seen := known.intersection(PHRASES):
         raise SystemExit(f"not new: {', '.join(seen)}")
     folders = {name: trained(name, options, pairs) for name, options in MODELS.items()}
-    found = {phrase: {name: nearest(folder, phrase, pairs) for name, folder in folders.items()} for phrase in PHRASES}
-    report("nearest_phrases", {"pairs": len(known), "phrases": found})
+    neighbours = {
+        phrase: {name: nearest(folder, phrase, pairs) for name, folder in folders.items()} for phrase in PHRASES
+    }
+    report("nearest_phrases", {"phrases of the pairs": len(known), "phrases": neighbours})
 
 
 if __name__ == "__main__":

@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from measuring import WORK, report
 from torch.nn import functional
-from translators import CORPORA, EPOCHS, ids, margin, target_vectors, texts
+from translators import EPOCHS, forced_predictions, margin, target_vectors, texts
 
 from phrasetool.phrase_encoder.losses import FrozenBatch, SynProjection
 from phrasetool.training.run import CHECKPOINT, TrainingRun
 from phrasetool.translator.model import TranslatorModel
-from phrasetool.translator.network import padded_targets
 from phrasetool.translator.settings import TranslatorSettings
 from phrasetool.translator.training import train_translator
 
@@ -41,20 +40,12 @@ def trained(epochs: int) -> TranslatorModel:
 
 def nearest_words(model: TranslatorModel) -> np.ndarray:
     """Of each predicted word: the right word, and those nearest to the prediction and to its negative; (T, 3)."""
-    network, loss = model.network, SynProjection()
-    pairs, _, _ = ids(CORPUS, CORPORA[CORPUS][2][0])
+    vectors, loss = model.network.targets, SynProjection()
     rows = []
-    with torch.no_grad():
-        for first in range(0, len(pairs), 64):
-            batch = np.arange(first, min(first + 64, len(pairs)))
-            targets = padded_targets(pairs.targets.select(batch), network.end)
-            predicted = network.predict(network.encode(pairs.sources.select(batch)), targets)
-            right = targets[targets >= 0]
-            unit = functional.normalize(predicted, dim=1)
-            positive = network.targets[right]
-            negatives = loss.negative(unit, positive, FrozenBatch(positive, None, positive, np.random.default_rng(1)))
-            nearest = [(vectors @ network.targets.T).argmax(1) for vectors in (unit, negatives)]
-            rows.append(torch.stack([right, *nearest], 1))
+    for predicted, right in forced_predictions(model, CORPUS):
+        unit, positive = functional.normalize(predicted, dim=1), vectors[right]
+        negatives = loss.negative(unit, positive, FrozenBatch(positive, None, positive, np.random.default_rng(1)))
+        rows.append(torch.stack([right, *((one @ vectors.T).argmax(1) for one in (unit, negatives))], 1))
     result: np.ndarray = torch.cat(rows).numpy()
     return result
 

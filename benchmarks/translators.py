@@ -211,17 +211,20 @@ def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, flo
     return sentence_statistics(texts_, references), bleu(sentence_statistics(fewer, references))
 
 
-def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
-    """Table 2, with the words before those of the reference; of the first test set."""
+def forced_predictions(model: TranslatorModel, corpus: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Predictions of the words of the first test set with those of the reference before them, and the right words."""
     pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
-    rows = []
     with torch.no_grad():
         for first in range(0, len(pairs), 64):
             batch = np.arange(first, min(first + 64, len(pairs)))
             targets = padded_targets(pairs.targets.select(batch), model.network.end)
             predicted = model.network.predict(model.network.encode(pairs.sources.select(batch)), targets)
-            rows.append(_compared(model, predicted, targets[targets >= 0]))
-    return _table_2(torch.cat(rows))
+            yield predicted, targets[targets >= 0]
+
+
+def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
+    """Table 2, with the words before those of the reference; of the first test set."""
+    return _table_2(torch.cat([_compared(model, *both) for both in forced_predictions(model, corpus)]))
 
 
 def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:

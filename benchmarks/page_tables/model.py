@@ -7,8 +7,8 @@ from page_tables.kept_results import find, markdown
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
 LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")
 UNCORRECTED = "in-batch without correction"
-# Sentence pairs of the corpus.
-_MULTI30K = 29_000
+# Sentence pairs of Multi30k, and examples that `train syntax --preset paper` makes of the bitexts of `syntax.py`.
+_MULTI30K, _SYNTAX = 29_000, 482_356
 # Architecture -> what readers call it.
 AUTOENCODERS = {
     "mean-max": "gated mean-max", "mean": "gated, mean alone", "max": "gated, maximum alone",
@@ -159,6 +159,7 @@ VALUES = {
     "hours of an epoch, mean-max": lambda: _hours(
         "autoencoder, mean-max, 2,048 units", find("reconstruction/training_texts"), 1
     ),
+    "hours of ten epochs, syntax": lambda: _hours("syntax, preset paper", _SYNTAX, 10),
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "gate above the LSTM": lambda: _above("lstm"),
     "gated LSTMs above the LSTM": lambda: _above("lstm", better="lstm-mean-max"),

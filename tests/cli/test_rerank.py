@@ -304,7 +304,7 @@ def test_references_of_other_sentences(lists):
 
 
 def test_a_reference_of_other_sentences_is_reported_next_to_its_bleu(lists):
-    """What is written does not depend on it."""
+    """The translations do not depend on the reference."""
     write(lists / "reversed.ref", b"".join(reversed(read(lists / "test.ref").splitlines(keepends=True))))
     right = run(lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "right")
     wrong = run(lists, *RERANK, *MODELS, *DEV, "-r", "reversed.ref", "-o", "wrong")

@@ -20,7 +20,7 @@ def command(json_file: str | None, quiet: bool) -> None:
     """Precompile numba kernels.
 
     Needed once after an installation from source.  Wheels for Linux on x86-64 bring their kernels compiled.  With a C
-    compiler a library is made that every command loads in milliseconds, beside the installed package or, where that
+    compiler a library is made that every command loads in milliseconds, next to the installed package or, where that
     cannot be written, in the user's cache folder.  Without one numba keeps what it compiles.
     A library that is current is left alone.
     """

@@ -247,7 +247,7 @@ def candidate_summary(report: CandidateReport) -> Iterator[str]:
         f"{report.always:,} units are always candidates"
     )
     if report.unreadable:
-        yield f"{report.unreadable:,} words were left out: readers of the list split words or lines at their characters"
+        yield f"{report.unreadable:,} words were left out: they hold a character at which readers of the list split"
     yield from report.counts.sentences("their probabilities are taken as they are, and stand for their frequencies")
     if found := report.coverage:
         yield (

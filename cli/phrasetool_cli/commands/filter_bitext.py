@@ -153,9 +153,7 @@ def _by_classifier(folder: str, threshold: float | str | None, explain: bool) ->
     return ChosenJudge(threshold, model.encoder is not None, True, filter_pairs)
 
 
-def _by_cross_training(
-    threshold: float | str | None, explain: bool, dev: tuple[str, str] | None
-) -> ChosenJudge:  # fmt: skip
+def _by_cross_training(threshold: float | str | None, explain: bool, dev: tuple[str, str] | None) -> ChosenJudge:
     if explain:
         raise click.UsageError("--explain asks one classifier; name it with --model")
     _check_range(threshold, 0, "a probability from 0 to 1")
