@@ -29,6 +29,7 @@ unit: $(VENV)/installed-dev
 
 # What is generated in the documents: the command reference, tables and numbers of results.
 documents: $(VENV)/installed-dev
+	$(BIN)/phrasetool compile --quiet
 	$(BIN)/python docs/generate_commands.py
 	$(BIN)/python benchmarks/result_tables.py
 	$(BIN)/python docs/generate_wrong_uses.py

@@ -40,9 +40,6 @@ def import_all() -> None:
             # The module that runs the command line when it is imported.
             if not module.name.endswith(".__main__"):
                 importlib.import_module(module.name)
-    building = importlib.import_module("phrasetool.kernels.building")
-    for package in _PACKAGES[:2]:
-        building.fill_cache(Path(str(importlib.import_module(package).__file__)).parent)
     for name in _OTHERS:
         importlib.import_module(name)
 

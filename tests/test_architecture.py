@@ -4,12 +4,15 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from phrasetool.kernels.building import SIGNATURES, signatures
 from tests.commands import clean_environment
 
 ROOT = Path(__file__).parent.parent
@@ -178,3 +181,23 @@ def test_no_torch_is_loaded(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=False)
     assert done.returncode == 0
+
+
+def test_the_base_installation_can_compile_every_kernel():
+    """Otherwise kernels would be compiled a second time as soon as another package is installed."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    base, optional = (
+        {re.split(r"[\[<>=]", name)[0].replace("-", "_") for name in names}
+        for names in (declared["dependencies"], [*chain(*declared["optional-dependencies"].values())])
+    )
+    modules = {
+        name.partition(":")[0]
+        for room in HOUSE.values()
+        if (room / SIGNATURES).exists()
+        for name, _ in signatures(room)
+    }
+    assert len(modules) > 40
+    code = f"import sys\nsys.modules.update(dict.fromkeys({sorted(optional - base - {'phrasetool'})!r}))\n" + "".join(
+        f"import {module}\n" for module in sorted(modules)
+    )
+    subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=True)

@@ -22,9 +22,7 @@ import pyarrow.parquet as pq
 from moses_compat.files.arrow import bits, number_array, parquet_file, text_array
 from moses_compat.files.streams import Output
 from moses_compat.jobs.sinks import DecidedBlock
-from moses_compat.lines.fields import gather
-from phrasetool.kernels.bytes import is_blank
-from phrasetool.kernels.jit import exact_kernel
+from moses_compat.lines.fields import gather, strip_fields
 from phrasetool.phrases import ByteArray, Int64Array, prefix_sums
 
 RecordBatch = Any
@@ -33,20 +31,8 @@ SCHEMA_VERSION = "1"
 _GROUP = 1 << 17
 
 
-@exact_kernel
-def _strip(text: ByteArray, starts: Int64Array, ends: Int64Array) -> None:
-    """Move starts and ends to strip the blanks around fields."""
-    for i in range(len(starts)):
-        first, last = starts[i], ends[i]
-        while first < last and is_blank(text[first]):
-            first += 1
-        while last > first and is_blank(text[last - 1]):
-            last -= 1
-        starts[i], ends[i] = first, last
-
-
 def _texts(text: ByteArray, starts: Int64Array, ends: Int64Array) -> pa.Array:
-    _strip(text, starts, ends)
+    strip_fields(text, starts, ends)
     data, offsets = gather(text, starts, ends)
     packed = data.tobytes()
     try:

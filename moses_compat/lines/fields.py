@@ -277,3 +277,15 @@ def is_number(token: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+@exact_kernel
+def strip_fields(text: ByteArray, starts: Int64Array, ends: Int64Array) -> None:
+    """Move the starts and ends of fields past the blanks around their content."""
+    for i in range(len(starts)):
+        first, last = starts[i], ends[i]
+        while first < last and is_blank(text[first]):
+            first += 1
+        while last > first and is_blank(text[last - 1]):
+            last -= 1
+        starts[i], ends[i] = first, last

@@ -35,19 +35,6 @@ def signatures(package: Path) -> list[tuple[str, list[str]]]:
     return [(name, codes) for name, *codes in map(str.split, lines) if not name.startswith("#")]
 
 
-def usable_signatures(package: Path) -> list[tuple[str, list[str]]]:
-    """`signatures` of the kernels whose modules can be imported; others need an optional package that is missing.
-
-    Those are compiled by numba when they are first called, once the package is installed.
-    """
-    usable = []
-    for name, codes in signatures(package):
-        with contextlib.suppress(ModuleNotFoundError):
-            _kernel_named(name)
-            usable.append((name, codes))
-    return usable
-
-
 def numba_type(code: str) -> Any:
     """The type that a code stands for; see `jit`."""
     types: Any = importlib.import_module("numba.core.types")
@@ -133,12 +120,9 @@ def _current_kernels(package: Path, target: Path, processor: Processor) -> int:
         manifest = json.loads((target / MANIFEST).read_bytes())
         if not (target / EXTENSION).is_file() or manifest["compiled_for"] != _circumstances(package, processor):
             return 0
-        # Importing the modules of the kernels is what takes time, so it comes last.
-        listed = usable_signatures(package)
         if manifest["sources"] != {name: _source_checksum(name) for name in manifest["sources"]}:
             return 0
-        compiled = sum(map(len, manifest["kernels"].values()))
-        return compiled if compiled == len(listed) else 0
+        return sum(map(len, manifest["kernels"].values()))
     except (OSError, ValueError, KeyError, ImportError):
         return 0
 
@@ -159,7 +143,7 @@ def _c_compiler() -> str:
 
 def fill_cache(package: Path, tick: Tick = lambda: None) -> int:
     """Have numba compile the kernels of a package's list, or load what it keeps of them; how many they are."""
-    listed = usable_signatures(package)
+    listed = signatures(package)
     for name, codes in listed:
         kernel = _kernel_named(name)
         getattr(kernel, "dispatcher", kernel).compile(tuple(map(numba_type, codes)))
@@ -196,7 +180,7 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
     compiler.output_dir, compiler.target_cpu = str(target), processor.name
     kernels: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
-    listed = usable_signatures(package)
+    listed = signatures(package)
     for number, (name, codes) in enumerate(listed):
         kernel = _kernel_named(name)
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)

@@ -1,4 +1,4 @@
-"""Scoring with the recursive auto-encoder on CPU: kernels of nodes, trees and roots, and the packed parameters.
+"""The recursive auto-encoder on CPU: kernels of nodes, trees, roots and their gradients, and the packed parameters.
 
 A *node* is a word or a pair of nodes.  Nodes are interned: the same pair of children is the same node, its vector, its
 reconstruction error and its products with W1 are computed once, however many phrases use it.  Children always have
@@ -30,6 +30,7 @@ from phrasetool.phrase_encoder.dense_kernels import (
     pack_bias,
     project,
     tanh,
+    tanh_all,
     total,
     transform,
 )
@@ -43,6 +44,7 @@ _AHEAD = 8
 
 _HALF = np.float32(0.5)
 _ZERO = np.float32(0.0)
+_ONE = np.float32(1.0)
 
 
 class TreeWeights(NamedTuple):
@@ -454,3 +456,152 @@ class RaeEncoder(BatchedEncoder):
         packed = self.packed
         encode_batch(offsets, words, unit, packed.tree, packed.weights, self._nodes, encoded, transformed)
         self._nodes.forget()
+
+
+@kernel
+def find_roots(offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes) -> Int64Array:
+    """The root node of every phrase, -1 for a phrase without words."""
+    roots = np.full(len(lengths), -1, np.int64)
+    for i in range(len(lengths)):
+        start = offsets[i]
+        if lengths[i] == 1:
+            roots[i] = items[start]
+        elif lengths[i] == 2:
+            roots[i] = intern(items[start], items[start + 1], nodes)
+    return roots
+
+
+@kernel
+def collect_vectors_and_errors(
+    roots: Int64Array, nodes: Nodes, out_vectors: FloatArray, out_errors: FloatArray
+) -> None:
+    """Root vectors, and E_rec of every phrase: the sum over the nodes of its tree (Eq. 5)."""
+    count, children = nodes.state[0], nodes.children
+    totals = np.zeros(count, np.float32)
+    for node in range(count):
+        if children[node, 0] >= 0:
+            totals[node] = nodes.errors[node] + totals[children[node, 0]] + totals[children[node, 1]]
+    for i in range(len(roots)):
+        if roots[i] >= 0:
+            out_errors[i] = totals[roots[i]]
+            out_vectors[i] = nodes.vectors[roots[i]]
+
+
+@kernel
+def order_used(
+    roots: Int64Array, children: Int32Array, d_errors: FloatArray, weights: FloatArray
+) -> tuple[Int64Array, Int64Array]:
+    """Parents used by some tree, highest first, and where each height begins; weights[node] = its share of dE_rec."""
+    count = len(weights)
+    used = np.zeros(count, np.bool_)
+    for i in range(len(roots)):
+        if roots[i] >= 0:
+            used[roots[i]] = True
+            weights[roots[i]] += d_errors[i]
+    for node in range(count - 1, -1, -1):
+        if used[node] and children[node, 0] >= 0:
+            for side in range(2):
+                child = children[node, side]
+                used[child] = True
+                weights[child] += weights[node]
+    heights = np.zeros(count, np.int64)
+    highest = 0
+    for node in range(count):
+        if used[node] and children[node, 0] >= 0:
+            heights[node] = 1 + max(heights[children[node, 0]], heights[children[node, 1]])
+            highest = max(highest, heights[node])
+    starts = np.zeros(highest + 1, np.int64)
+    for node in range(count):
+        if heights[node] > 0:
+            starts[highest - heights[node] + 1] += 1
+    for level in range(highest):
+        starts[level + 1] += starts[level]
+    order = np.empty(starts[highest], np.int64)
+    places = starts.copy()
+    for node in range(count):
+        if heights[node] > 0:
+            level = highest - heights[node]
+            order[places[level]] = node
+            places[level] += 1
+    return order, starts
+
+
+@kernel
+def back_through_errors(
+    pairs: FloatArray,
+    parents: FloatArray,
+    weights: FloatArray,
+    reconstruct: FloatArray,
+    reconstruct_bias: FloatArray,
+    reconstruct_back: FloatArray,
+    d_rebuilt: FloatArray,
+    d_pairs: FloatArray,
+    d_parents: FloatArray,
+) -> None:
+    """Gradients of E_rec (Eq. 3, 4) at every used parent; d_parents gets the part that flows through W2."""
+    n = parents.shape[1]
+    x = np.zeros((GROUP, n), np.float32)
+    y = np.zeros((GROUP, reconstruct.shape[1]), np.float32)
+    d = np.zeros((GROUP, 2 * n), np.float32)
+    back = np.zeros((GROUP, reconstruct_back.shape[1]), np.float32)
+    zero = np.zeros(reconstruct_back.shape[1], np.float32)
+    for first in range(0, len(parents), GROUP):
+        used = min(GROUP, len(parents) - first)
+        for g in range(used):
+            x[g] = parents[first + g]
+        affine(reconstruct, reconstruct_bias, x, y)
+        tanh_all(y)
+        for g in range(used):
+            k = first + g
+            for i in range(2 * n):
+                difference = (pairs[k, i] - y[g, i]) * weights[k]
+                d_pairs[k, i] = difference
+                d[g, i] = -difference * (_ONE - y[g, i] * y[g, i])
+                d_rebuilt[k, i] = d[g, i]
+        affine(reconstruct_back, zero, d, back)
+        for g in range(used):
+            d_parents[first + g] = back[g, :n]
+
+
+@kernel
+def back_through_composition(
+    order: Int64Array,
+    starts: Int64Array,
+    children: Int32Array,
+    parents: FloatArray,
+    compose_back: FloatArray,
+    gradient: FloatArray,
+    d_pairs: FloatArray,
+    d_parents: FloatArray,
+) -> None:
+    """From the roots to the words (Eq. 2); nodes of one height do not depend on each other."""
+    n = parents.shape[1]
+    x = np.zeros((GROUP, n), np.float32)
+    y = np.zeros((GROUP, compose_back.shape[1]), np.float32)
+    zero = np.zeros(compose_back.shape[1], np.float32)
+    for level in range(len(starts) - 1):
+        for first in range(starts[level], starts[level + 1], GROUP):
+            used = min(GROUP, starts[level + 1] - first)
+            for g in range(used):
+                k = first + g
+                node = order[k]
+                for i in range(n):
+                    x[g, i] = (gradient[node, i] + d_parents[k, i]) * (_ONE - parents[k, i] * parents[k, i])
+                    d_parents[k, i] = x[g, i]
+            affine(compose_back, zero, x, y)
+            for g in range(used):
+                k = first + g
+                left, right = children[order[k], 0], children[order[k], 1]
+                for i in range(n):
+                    gradient[left, i] += y[g, i] + d_pairs[k, i]
+                for i in range(n):
+                    gradient[right, i] += y[g, n + i] + d_pairs[k, n + i]
+
+
+@kernel
+def scatter_roots(roots: Int64Array, d_roots: FloatArray, gradient: FloatArray) -> None:
+    """Add the gradients of the roots of phrases to those of their nodes."""
+    for i in range(len(roots)):
+        if roots[i] >= 0:
+            for k in range(d_roots.shape[1]):
+                gradient[roots[i], k] += d_roots[i, k]

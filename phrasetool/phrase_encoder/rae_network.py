@@ -18,166 +18,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from phrasetool.kernels.jit import kernel
-from phrasetool.phrase_encoder.dense_kernels import GROUP, affine, pack, project, tanh_all
+from phrasetool.phrase_encoder.dense_kernels import GROUP, pack, project
 from phrasetool.phrase_encoder.parameters import RaeParameters
 from phrasetool.phrase_encoder.rae_kernels import (
     Nodes,
     TreeWeights,
+    back_through_composition,
+    back_through_errors,
     build_trees,
+    collect_vectors_and_errors,
     compute_nodes,
     enter_words,
-    intern,
+    find_roots,
+    order_used,
+    scatter_roots,
 )
-from phrasetool.phrases import FloatArray, Int32Array, Int64Array, Phrases
-
-_ONE = np.float32(1.0)
-
-
-@kernel
-def _find_roots(offsets: Int64Array, items: Int32Array, lengths: Int64Array, nodes: Nodes) -> Int64Array:
-    """The root node of every phrase, -1 for a phrase without words."""
-    roots = np.full(len(lengths), -1, np.int64)
-    for i in range(len(lengths)):
-        start = offsets[i]
-        if lengths[i] == 1:
-            roots[i] = items[start]
-        elif lengths[i] == 2:
-            roots[i] = intern(items[start], items[start + 1], nodes)
-    return roots
-
-
-@kernel
-def _collect_roots(roots: Int64Array, nodes: Nodes, out_vectors: FloatArray, out_errors: FloatArray) -> None:
-    """Root vectors, and E_rec of every phrase: the sum over the nodes of its tree (Eq. 5)."""
-    count, children = nodes.state[0], nodes.children
-    totals = np.zeros(count, np.float32)
-    for node in range(count):
-        if children[node, 0] >= 0:
-            totals[node] = nodes.errors[node] + totals[children[node, 0]] + totals[children[node, 1]]
-    for i in range(len(roots)):
-        if roots[i] >= 0:
-            out_errors[i] = totals[roots[i]]
-            out_vectors[i] = nodes.vectors[roots[i]]
-
-
-@kernel
-def _order_used(
-    roots: Int64Array, children: Int32Array, d_errors: FloatArray, weights: FloatArray
-) -> tuple[Int64Array, Int64Array]:
-    """Parents used by some tree, highest first, and where each height begins; weights[node] = its share of dE_rec."""
-    count = len(weights)
-    used = np.zeros(count, np.bool_)
-    for i in range(len(roots)):
-        if roots[i] >= 0:
-            used[roots[i]] = True
-            weights[roots[i]] += d_errors[i]
-    for node in range(count - 1, -1, -1):
-        if used[node] and children[node, 0] >= 0:
-            for side in range(2):
-                child = children[node, side]
-                used[child] = True
-                weights[child] += weights[node]
-    heights = np.zeros(count, np.int64)
-    highest = 0
-    for node in range(count):
-        if used[node] and children[node, 0] >= 0:
-            heights[node] = 1 + max(heights[children[node, 0]], heights[children[node, 1]])
-            highest = max(highest, heights[node])
-    starts = np.zeros(highest + 1, np.int64)
-    for node in range(count):
-        if heights[node] > 0:
-            starts[highest - heights[node] + 1] += 1
-    for level in range(highest):
-        starts[level + 1] += starts[level]
-    order = np.empty(starts[highest], np.int64)
-    places = starts.copy()
-    for node in range(count):
-        if heights[node] > 0:
-            level = highest - heights[node]
-            order[places[level]] = node
-            places[level] += 1
-    return order, starts
-
-
-@kernel
-def _back_through_errors(
-    pairs: FloatArray,
-    parents: FloatArray,
-    weights: FloatArray,
-    reconstruct: FloatArray,
-    reconstruct_bias: FloatArray,
-    reconstruct_back: FloatArray,
-    d_rebuilt: FloatArray,
-    d_pairs: FloatArray,
-    d_parents: FloatArray,
-) -> None:
-    """Gradients of E_rec (Eq. 3, 4) at every used parent; d_parents gets the part that flows through W2."""
-    n = parents.shape[1]
-    x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, reconstruct.shape[1]), np.float32)
-    d = np.zeros((GROUP, 2 * n), np.float32)
-    back = np.zeros((GROUP, reconstruct_back.shape[1]), np.float32)
-    zero = np.zeros(reconstruct_back.shape[1], np.float32)
-    for first in range(0, len(parents), GROUP):
-        used = min(GROUP, len(parents) - first)
-        for g in range(used):
-            x[g] = parents[first + g]
-        affine(reconstruct, reconstruct_bias, x, y)
-        tanh_all(y)
-        for g in range(used):
-            k = first + g
-            for i in range(2 * n):
-                difference = (pairs[k, i] - y[g, i]) * weights[k]
-                d_pairs[k, i] = difference
-                d[g, i] = -difference * (_ONE - y[g, i] * y[g, i])
-                d_rebuilt[k, i] = d[g, i]
-        affine(reconstruct_back, zero, d, back)
-        for g in range(used):
-            d_parents[first + g] = back[g, :n]
-
-
-@kernel
-def _back_through_composition(
-    order: Int64Array,
-    starts: Int64Array,
-    children: Int32Array,
-    parents: FloatArray,
-    compose_back: FloatArray,
-    gradient: FloatArray,
-    d_pairs: FloatArray,
-    d_parents: FloatArray,
-) -> None:
-    """From the roots to the words (Eq. 2); nodes of one height do not depend on each other."""
-    n = parents.shape[1]
-    x = np.zeros((GROUP, n), np.float32)
-    y = np.zeros((GROUP, compose_back.shape[1]), np.float32)
-    zero = np.zeros(compose_back.shape[1], np.float32)
-    for level in range(len(starts) - 1):
-        for first in range(starts[level], starts[level + 1], GROUP):
-            used = min(GROUP, starts[level + 1] - first)
-            for g in range(used):
-                k = first + g
-                node = order[k]
-                for i in range(n):
-                    x[g, i] = (gradient[node, i] + d_parents[k, i]) * (_ONE - parents[k, i] * parents[k, i])
-                    d_parents[k, i] = x[g, i]
-            affine(compose_back, zero, x, y)
-            for g in range(used):
-                k = first + g
-                left, right = children[order[k], 0], children[order[k], 1]
-                for i in range(n):
-                    gradient[left, i] += y[g, i] + d_pairs[k, i]
-                for i in range(n):
-                    gradient[right, i] += y[g, n + i] + d_pairs[k, n + i]
-
-
-@kernel
-def _scatter_roots(roots: Int64Array, d_roots: FloatArray, gradient: FloatArray) -> None:
-    for i in range(len(roots)):
-        if roots[i] >= 0:
-            for k in range(d_roots.shape[1]):
-                gradient[roots[i], k] += d_roots[i, k]
+from phrasetool.phrases import FloatArray, Int64Array, Phrases
 
 
 class NodesPool:
@@ -261,11 +117,11 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         words[items] = phrases.words
         lengths = build_trees(phrases.offsets, items, len(known), nodes, weights)
         before = int(nodes.state[0])
-        roots = _find_roots(phrases.offsets, items, lengths, nodes)
+        roots = find_roots(phrases.offsets, items, lengths, nodes)
         compute_nodes(before, nodes.state[0], nodes, weights)
         vectors = np.zeros((len(phrases), n), np.float32)
         errors = np.zeros(len(phrases), np.float32)
-        _collect_roots(roots, nodes, vectors, errors)
+        collect_vectors_and_errors(roots, nodes, vectors, errors)
         context.save_for_backward(w1, w2)
         context.word_vectors, context.word_gradient = word_vectors, word_gradient
         context.nodes, context.pool = nodes, pool
@@ -281,16 +137,16 @@ class GreedyComposeOnCpu(torch.autograd.Function):
         n = w1.shape[0]
         count = int(nodes.state[0])
         weights = np.zeros(count, np.float32)
-        order, starts = _order_used(roots, nodes.children, np.ascontiguousarray(d_errors.numpy(), np.float32), weights)
+        order, starts = order_used(roots, nodes.children, np.ascontiguousarray(d_errors.numpy(), np.float32), weights)
         pairs, parents = nodes.vectors[nodes.children[order]].reshape(-1, 2 * n), nodes.vectors[order]
         d_rebuilt, d_pairs, d_parents = np.empty_like(pairs), np.empty_like(pairs), np.empty_like(parents)
-        _back_through_errors(
+        back_through_errors(
             pairs, parents, weights[order], context.weights.reconstruct, context.weights.reconstruct_bias,
             pack(w2.detach().numpy().T), d_rebuilt, d_pairs, d_parents,
         )  # fmt: skip
         gradient = np.zeros((count, n), np.float32)
-        _scatter_roots(roots, np.ascontiguousarray(d_roots.numpy(), np.float32), gradient)
-        _back_through_composition(
+        scatter_roots(roots, np.ascontiguousarray(d_roots.numpy(), np.float32), gradient)
+        back_through_composition(
             order, starts, nodes.children, parents, pack(w1.detach().numpy().T), gradient, d_pairs, d_parents
         )
         if context.word_vectors.requires_grad:

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 
 from moses_compat.files.streams import Input, Output
 from moses_compat.lines.fields import gather
-from moses_compat.tables.parquet import (
-    COUNTS,
-    RAW,
-    SCORES,
-    SOURCE,
-    TAIL,
-    TARGET,
-    parquet_to_table,
-    read_rows,
-    table_to_parquet,
-    write_rows,
-)
+from moses_compat.tables.parquet import parquet_to_table, table_to_parquet
+from moses_compat.tables.rows import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, read_rows, write_rows
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.pairwise import in_turn
