@@ -18,7 +18,7 @@ _BLOCK = re.compile(
     r"(?P<varies><!-- varies -->\n)?^```(?P<kind>sh|text)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
-# What is chance alone: differences of BLEU and how likely they are, durations, the model's name.
+# Values that vary by chance: differences of BLEU and their p-values, durations, the name of the model.
 _CHANCE = re.compile(r"[-+±]\d+\.\d+(?: +\d\.\d+)?|\d+(?:\.\d+)? s\b|-[0-9a-f]{8}\b")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -36,6 +36,10 @@ _PAIRS = {
     "a sixteenth": "default, sixteenth of the pairs", "a quarter": "default, quarter of the pairs",
     "all": "default, 5 epochs",
 }  # fmt: skip
+_SIZE = (
+    ("Bi-LSTM", "preset paper"), ("Bi-LSTM, length", "preset paper, length"),
+    ("preset paper", "preset paper, length"), ("default, 5 epochs", "preset paper"),
+)  # fmt: skip
 _PAPER_SIZE = {"Bi-LSTM": "preset paper", "with length": "preset paper, length"}
 
 
@@ -110,16 +114,19 @@ def paper_size() -> str:
     return markdown(" | ".join(["epoch", *logs]), rows)
 
 
-def length(corpus: str) -> str:
-    """Contribution of sentence length to F1, by a paired bootstrap over sentences, outcomes summed over seeds."""
+def differences(corpus: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """F1 of the second system of each pair minus that of the first.
+
+    By a paired bootstrap over sentences, outcomes summed over the seeds that both systems have.
+    """
     rows = []
     runs = _runs(corpus)
-    for without, with_ in _LENGTH:
-        if without not in runs or with_ not in runs:
+    for first, second in pairs:
+        if first not in runs or second not in runs:
             continue
-        seeds = min(len(runs[without]), len(runs[with_]))
-        cells = [_difference(runs[without][:seeds], runs[with_][:seeds], kind) for kind in _SETS]
-        rows.append([f"{with_} minus {without}", f"{seeds}", *cells])
+        seeds = min(len(runs[first]), len(runs[second]))
+        cells = [_difference(runs[first][:seeds], runs[second][:seeds], kind) for kind in _SETS]
+        rows.append([f"{second} minus {first}", f"{seeds}", *cells])
     return markdown("systems | seeds | random | containment | unseen containment", rows)
 
 
@@ -204,10 +211,12 @@ def mining() -> str:
 
 TABLES = {
     "classifiers of sentence pairs": partial(classifiers, "tatoeba-zh-en"),
-    "length of sentences": partial(length, "tatoeba-zh-en"),
+    "length of sentences": partial(differences, "tatoeba-zh-en", _LENGTH),
     "classifiers of Japanese sentence pairs": partial(classifiers, "enja-small"),
-    "length of Japanese sentences": partial(length, "enja-small"),
+    "length of Japanese sentences": partial(differences, "enja-small", _LENGTH),
     "curves of the preset paper": paper_size,
+    "the paper's size, Chinese": partial(differences, "tatoeba-zh-en", _SIZE),
+    "the paper's size, Japanese": partial(differences, "enja-small", _SIZE),
     "negatives and pairs": negatives_and_pairs,
     "reranking": reranking,
     "reranking by a language model": reranking_by_language_model,
