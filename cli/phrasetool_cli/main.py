@@ -199,9 +199,13 @@ def main(arguments: list[str] | None = None) -> None:
         _pipe_closed(error, debug)
     except SystemError as error:
         # Python loses the MemoryError itself where it has no memory while it imports a module.
-        if "without exception set" not in str(error):
+        if not any(words in str(error) for words in ("without exception set", "without setting an exception")):
             raise
         _fail("no memory is left", 1, debug)
+    except RuntimeError as error:
+        if str(error) != "can't start new thread":
+            raise
+        _fail("no thread can be started: memory (ulimit -v) or processes (ulimit -u) are limited", 1, debug)
     except (OSError, MemoryError) as error:
         _fail(_describe(error), 1, debug)
     _exit(0)

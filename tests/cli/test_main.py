@@ -3,6 +3,7 @@ import importlib
 import inspect
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -395,11 +396,39 @@ def test_wrong_usage_is_one_line(arguments, message):
     assert "--help`)" in done.message
 
 
-def test_no_memory_to_load_a_package(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            ImportError("/x/period.so: failed to map segment from shared object"),
+            "no memory is left to load a package: /x/period.so",
+        ),
+        (SystemError("<function _find_and_load> returned NULL without setting an exception"), "no memory is left"),
+        (
+            RuntimeError("can't start new thread"),
+            "no thread can be started: memory (ulimit -v) or processes (ulimit -u) are limited",
+        ),
+    ],
+)
+def test_what_a_lack_of_memory_looks_like(tmp_path, monkeypatch, error, message):
     import phrasetool_cli.main as main
 
     def load(*arguments, **options):
-        raise ImportError("/x/period.so: failed to map segment from shared object")
+        raise error
 
     monkeypatch.setattr(main.cli, "main", load)
-    assert run_inside("inspect", tmp_path).message == "phrasetool: no memory is left to load a package: /x/period.so"
+    assert run_inside("inspect", tmp_path).message == f"phrasetool: {message}"
+
+
+@pytest.mark.parametrize(("limit", "code"), [(511 << 20, 1), (4 << 30, 0)])
+def test_a_small_limit_on_memory_is_refused(tmp_path, limit, code):
+    """A deadlock of Python's import lock lies below it."""
+    (tmp_path / "table").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 ||| ||| 1 1 1\n")
+    done = subprocess.run(
+        [*COMMAND, "inspect", str(tmp_path / "table")], capture_output=True, text=True, env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)), check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    if code:
+        message = "phrasetool: error: the limit on memory (ulimit -v) is 511 MB, and at least 512 MB are needed\n"
+        assert done.stderr == message
