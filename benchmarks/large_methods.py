@@ -61,8 +61,8 @@ class Words:
 
     def _new_target(self, word: bytes) -> bytes:
         own = hashlib.blake2b(word, key=self._key).digest()[0] % 2
-        self._targets[word] = found = self._mark + word if own else word
-        return found
+        self._targets[word] = result = self._mark + word if own else word
+        return result
 
 
 def copied(lines: list[bytes], words: Words) -> tuple[list[bytes], np.ndarray]:

@@ -152,8 +152,8 @@ def main() -> None:
     kept = json.loads(path.read_text()) if path.exists() else {"inputs": {}, "CPU seconds": {}}
     inputs = kept["inputs"]
     for case in cases(options.work, options.only) if options.only != "nothing" else ():
-        inputs[case.name] = found = look(case)
-        print(case.name, json.dumps(found), file=sys.stderr, flush=True)
+        inputs[case.name] = result = look(case)
+        print(case.name, json.dumps(result), file=sys.stderr, flush=True)
     seconds = kept["CPU seconds"]
     if options.rounds:
         moses, small = moses_run(options.work / "reference"), next(build(TUNED, options.work / TUNED))
@@ -162,8 +162,8 @@ def main() -> None:
         "settings": {"sentence pairs": SENTENCES, "sentences of forced decoding": FORCED_SENTENCES,
                      "iterations": ITERATIONS, "development sentences": DEV_SENTENCES},
         "inputs": inputs,
-        "commands": sum(found["commands"] for found in inputs.values()),
-        "refused": sum(len(found["refused"]) for found in inputs.values()),
+        "commands": sum(result["commands"] for result in inputs.values()),
+        "refused": sum(len(result["refused"]) for result in inputs.values()),
         "CPU seconds": seconds,
         "bar": BAR,
     })  # fmt: skip

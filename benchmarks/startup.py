@@ -35,9 +35,9 @@ def environment() -> Path:
     subprocess.run(wheel, env={**os.environ, "PHRASETOOL_COMPILE": "1"}, check=True)
     shutil.rmtree(ROOT / "build")
     subprocess.run([sys.executable, "-m", "venv", FOLDER / "venv"], check=True)
-    (found,) = FOLDER.glob("*.whl")
+    (result,) = FOLDER.glob("*.whl")
     pip, constraints = FOLDER / "venv/bin/pip", ROOT / "constraints.txt"
-    subprocess.run([pip, "install", "-q", "-c", constraints, f"{found}[{EXTRAS}]"], check=True)
+    subprocess.run([pip, "install", "-q", "-c", constraints, f"{result}[{EXTRAS}]"], check=True)
     return FOLDER / "venv/bin/phrasetool"
 
 

@@ -73,7 +73,7 @@ def clean_environment(**changes):
 
 def run_outside(*arguments, stdin=b"", cwd=None, **changes):
     """The command line in a process of its own."""
-    done = subprocess.run(
+    outcome = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         input=stdin,
         capture_output=True,
@@ -81,7 +81,7 @@ def run_outside(*arguments, stdin=b"", cwd=None, **changes):
         env=clean_environment(**changes),
         check=False,
     )
-    return Outcome(done.returncode, done.stdout, done.stderr.decode())
+    return Outcome(outcome.returncode, outcome.stdout, outcome.stderr.decode())
 
 
 def write(path, data):

@@ -135,10 +135,10 @@ def moses():
     """
 
     def find(program="moses"):
-        found = shutil.which(program) or shutil.which(program, path=os.environ.get("MOSES_BIN") or os.devnull)
-        if found is None:
+        result = shutil.which(program) or shutil.which(program, path=os.environ.get("MOSES_BIN") or os.devnull)
+        if result is None:
             pytest.skip(f"no real Moses: the program {program} is neither on the PATH nor in MOSES_BIN")
-        return found
+        return result
 
     find()
     return find

@@ -175,7 +175,7 @@ def entries_in_order(model):
 
 def naive_steps(model, translator, sentence, translation, derivation=0):
     """A derivation of ours as the naive decoder's list of (start, end, entry)."""
-    steps, entries, found = translation.steps, entries_in_order(model), []
+    steps, entries, result = translation.steps, entries_in_order(model), []
     for p in range(*steps.offsets[derivation : derivation + 2]):
         start, end, number = int(steps.starts[p]), int(steps.ends[p]), int(steps.entries[p])
         words = tuple(sentence[start : end + 1])
@@ -183,8 +183,8 @@ def naive_steps(model, translator, sentence, translation, derivation=0):
         assert entry.source == words
         assert entry.target == tuple(translator.table.target_symbols.words[w] for w in translator.table.targets[number])
         assert entry.copy == translator.table.copies[number]
-        found.append((start, end, entry))
-    return found
+        result.append((start, end, entry))
+    return result
 
 
 def _number(log):
@@ -205,10 +205,10 @@ def table_text(model, table=0):
 
 def reordering_text(model):
     # The last line of a pair counts, so every pair gets one.
-    found = {(entry.source, entry.target): entry.reordering for entry in model.entries}
+    result = {(entry.source, entry.target): entry.reordering for entry in model.entries}
     return b"".join(
         b"%s ||| %s ||| %s \n" % (b" ".join(s), b" ".join(t), b" ".join(map(_number, values)))
-        for (s, t), values in found.items()
+        for (s, t), values in result.items()
         if values
     )
 

@@ -102,12 +102,12 @@ def of_moses(program, ini):
     with open("text", "rb") as text, open("moses.out", "wb") as out:
         arguments = [program, "-f", "moses.ini", "-n-best-list", "moses.nbest", "1"]
         try:
-            done = subprocess.run(arguments, stdin=text, stdout=out, stderr=subprocess.PIPE, timeout=30, check=False)
+            outcome = subprocess.run(arguments, stdin=text, stdout=out, stderr=subprocess.PIPE, timeout=30, check=False)
         except subprocess.TimeoutExpired:
             return Answer(None, {}, "does not end")
-    errors = done.stderr.decode(errors="replace")
-    if done.returncode:
-        return Answer(None, {}, (errors.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    errors = outcome.stderr.decode(errors="replace")
+    if outcome.returncode:
+        return Answer(None, {}, (errors.strip().splitlines() or [f"exit code {outcome.returncode}"])[-1])
     with open("moses.out", "rb") as out:
         return Answer([line.rstrip() for line in out], _totals("moses.nbest"))
 
@@ -116,12 +116,12 @@ def of_ours(ini):
     """Our decoder on the same."""
     with open("ours.ini", "w", encoding="utf-8") as file:
         file.write(ini)
-    done = run_inside(
+    outcome = run_inside(
         "decode", "--moses-ini", "ours.ini", "text", "-q", "--n-best-list", "ours.nbest", "1", "--threads", "1"
     )
-    if done.code:
-        return Answer(None, {}, done.message)
-    return Answer([line.rstrip() for line in done.out.splitlines()], _totals("ours.nbest"))
+    if outcome.code:
+        return Answer(None, {}, outcome.message)
+    return Answer([line.rstrip() for line in outcome.out.splitlines()], _totals("ours.nbest"))
 
 
 def _totals(path):

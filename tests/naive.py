@@ -267,8 +267,8 @@ def parse_table(data, expected=-1):
 
 def group_sources(lines, groups):
     """The source field of each group: that of its first line with one."""
-    found = pairwise(groups)
-    return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in found]
+    result = pairwise(groups)
+    return [next((line.source for line in lines[a:b] if line.source is not None), b"") for a, b in result]
 
 
 def first_score_count(data):
@@ -347,13 +347,13 @@ def composition_losses(entries, jump):
         table[source, target] = max(score, table.get((source, target), -math.inf))
 
     def composed(source, target):
-        found = [-math.inf]
+        result = [-math.inf]
         for i in range(1, len(source)):
             for k in range(1, len(target)):
                 first, second = target[:k], target[k:]
-                found.append(best(source[:i], first) + best(source[i:], second))
-                found.append(best(source[:i], second) + best(source[i:], first) - 2 * jump * len(source))
-        return max(found)
+                result.append(best(source[:i], first) + best(source[i:], second))
+                result.append(best(source[:i], second) + best(source[i:], first) - 2 * jump * len(source))
+        return max(result)
 
     def best(source, target):
         if (source, target) not in table:

@@ -38,10 +38,10 @@ class Model:
 
     def known(self, words):
         """All entries of a source, or the copy of a word that none translates alone."""
-        found = [entry for entry in self.entries if entry.source == words]
-        if not found and len(words) == 1:
+        result = [entry for entry in self.entries if entry.source == words]
+        if not result and len(words) == 1:
             return [Entry(words, words, (0.0,) * len(self.weights["TranslationModel"]), copy=True)]
-        return found
+        return result
 
     @property
     def language_models(self):
@@ -56,14 +56,14 @@ class Model:
 
     def options(self, words):
         """The entries that the table limit lets through, of each table."""
-        found = []
+        collected = []
         for table in range(len(self.tables)):
             limit = self.table_limit if isinstance(self.table_limit, int) else self.table_limit[table]
             entries = [entry for entry in self.known(words) if entry.table == table]
             if limit and len(entries) > limit:
                 entries = sorted(entries, key=self.isolated, reverse=True)[:limit]
-            found += entries
-        return found
+            collected += entries
+        return collected
 
     def static(self, entry):
         """What an entry adds wherever it stands."""
@@ -125,15 +125,15 @@ def features(model, derivation, complete=True):
 
     `complete` is whether it covers the sentence, whose end is scored then.
     """
-    found = {name: [0.0] * len(values) for name, values in model.weights.items()}
+    result = {name: [0.0] * len(values) for name, values in model.weights.items()}
     words, previous = [], None
     for start, end, entry in derivation:
         at = previous[1] + 1 if previous else 0
-        found["Distortion"][0] -= abs(at - start)
-        found["PhrasePenalty"][0] += 1
-        found["WordPenalty"][0] -= len(entry.target)
+        result["Distortion"][0] -= abs(at - start)
+        result["PhrasePenalty"][0] += 1
+        result["WordPenalty"][0] -= len(entry.target)
         for i, score in enumerate(entry.scores):
-            found[table_name(entry)][i] += score
+            result[table_name(entry)][i] += score
         if model.kind:
             o = orientation(model.kind, previous[:2] if previous else None, (start, end))
             for d, direction in enumerate(model.directions):
@@ -141,19 +141,19 @@ def features(model, derivation, complete=True):
                 if scored and scored.reordering:
                     column = d * ORIENTATIONS[model.kind] + o
                     weight = d if model.collapsed else column
-                    found["LexicalReordering"][weight] += scored.reordering[column]
+                    result["LexicalReordering"][weight] += scored.reordering[column]
         words += entry.target
         previous = (start, end, entry)
     # The sentence end is not scored after a phrase without target words, nor when there is no phrase.
     ended = complete and bool(derivation) and bool(derivation[-1][2].target)
     for name, language_model in model.language_models:
-        found[name][0] = LN10 * log10(language_model, words, end=ended)
-    return found
+        result[name][0] = LN10 * log10(language_model, words, end=ended)
+    return result
 
 
 def score(model, derivation, complete=True):
-    found = features(model, derivation, complete)
-    total = sum(w * x for name in found for w, x in zip(model.weights[name], found[name], strict=True))
+    result = features(model, derivation, complete)
+    total = sum(w * x for name in result for w, x in zip(model.weights[name], result[name], strict=True))
     return total - 100 * model.unknown_weight * sum(entry.copy for *_, entry in derivation)
 
 

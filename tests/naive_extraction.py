@@ -47,13 +47,13 @@ def symmetrise(forward, reverse, method):
 
 def spans(source_length, target_length, points, max_length):
     """Every (first source, last source, first target, last target) that no point leaves and at least one is in."""
-    found = []
+    collected = []
     for a, b, c, d in product(range(source_length), range(source_length), range(target_length), range(target_length)):
         if a <= b < a + max_length and c <= d < c + max_length:
             inside = [(a <= s <= b, c <= t <= d) for s, t in points]
             if any(s and t for s, t in inside) and all(s == t for s, t in inside):
-                found.append((a, b, c, d))
-    return found
+                collected.append((a, b, c, d))
+    return collected
 
 
 def orientation(points, lengths, span):

@@ -26,13 +26,13 @@ def negative_log_p(joint, source, target, sentences):
 
 def runs(field, hierarchical):
     """The phrases to look up: the whole field, or the words between labels."""
-    found = [[]]
+    result = [[]]
     for token in naive.tokens(field):
         if hierarchical and naive.is_label(token):
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(token)
-    return [run for run in found if run]
+            result[-1].append(token)
+    return [run for run in result if run]
 
 
 def filter_table(data, source, target, *, threshold=None, top=0, column=2, counts=False, values=False, rules=False):

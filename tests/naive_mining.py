@@ -17,11 +17,11 @@ def products(sources, targets):
 def nearest(sources, targets, k):
     """Rows of the k nearest targets of each source, of equal ones the first; -1 where there is none."""
     k = min(k, len(targets))
-    found = []
+    collected = []
     for row in products(sources, targets):
         ranked = sorted((-value, j) for j, value in enumerate(row) if value is not None)[:k]
-        found.append([j for _, j in ranked] + [-1] * (k - len(ranked)))
-    return found
+        collected.append([j for _, j in ranked] + [-1] * (k - len(ranked)))
+    return collected
 
 
 def cosine(a, b):
@@ -37,7 +37,7 @@ def scored(sources, targets, k, how, min_cosine=-1.0):
         values = [cosine(own[i], others[j]) for j in near[i] if j >= 0]
         return sum(values) / len(values) if values else 0.0
 
-    found = {}
+    collected = {}
     for i in range(len(sources)):
         for j in range(len(targets)):
             ways = j in forward[i], i in backward[j]
@@ -45,8 +45,8 @@ def scored(sources, targets, k, how, min_cosine=-1.0):
             if any(ways) and a >= min_cosine:
                 b = (reach(i, forward, sources, targets) + reach(j, backward, targets, sources)) / 2
                 score = {"ratio": a / max(b, 0.05), "distance": a - b, "absolute": a}[how]
-                found[i, j] = (score, *ways)
-    return found
+                collected[i, j] = (score, *ways)
+    return collected
 
 
 def retrieved(found, how):

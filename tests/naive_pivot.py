@@ -38,13 +38,13 @@ class Made:
 
 def composed(first, second):
     """Monotone, swap, other of a way: towards the phrase before, then towards the next."""
-    found = []
+    collected = []
     for here, there in ((0, 3), (3, 0)):
         monotone, swap = second[here], second[here + 1]
         same = monotone * first[here] + swap * first[there + 1]
         turned = monotone * first[here + 1] + swap * first[there]
-        found += [same, turned, max(0, 1 - same - turned)]
-    return found
+        collected += [same, turned, max(0, 1 - same - turned)]
+    return collected
 
 
 def pivoted(middles, keep=0, least=0.0, least_counts=False, columns=(), similarities=False, orientations=False):

@@ -15,10 +15,10 @@ def pairs(table):
 
 def in_step(table, reordering, on_error="skip"):
     """The reordering table of the pairs of `table`, with faulty lines left out or passed through."""
-    wanted = pairs(table)
+    expected = pairs(table)
     out = b""
     for line in naive.parse_table(reordering, naive.first_score_count(reordering))[0]:
-        if (line.fault == "ok" and pair(line) in wanted) or (line.fault != "ok" and on_error == "keep"):
+        if (line.fault == "ok" and pair(line) in expected) or (line.fault != "ok" and on_error == "keep"):
             out += reordering[line.start : line.end].removesuffix(b"\n") + b"\n"
     return out
 
@@ -26,20 +26,20 @@ def in_step(table, reordering, on_error="skip"):
 def counts(table, reordering, on_error="skip"):
     """What a run reports."""
     lines = naive.parse_table(reordering, naive.first_score_count(reordering))[0]
-    wanted = pairs(table)
+    expected = pairs(table)
     good = [line for line in lines if line.fault == "ok"]
     faulty = len(lines) - len(good)
     out = in_step(table, reordering, on_error)
     written = good if on_error != "keep" else lines
-    kept = sum(pair(line) in wanted for line in good) + faulty * (on_error == "keep")
+    kept = sum(pair(line) in expected for line in good) + faulty * (on_error == "keep")
     last_kept = bool(lines) and out.endswith(reordering[lines[-1].start : lines[-1].end] + b"\n")
     return {
         "lines": len(lines),
         "kept": kept,
-        "orphans": sum(pair(line) not in wanted for line in good),
+        "orphans": sum(pair(line) not in expected for line in good),
         "faulty_kept": faulty * (on_error == "keep"),
         "faulty_skipped": faulty * (on_error != "keep"),
         "newline_added": int(last_kept and not reordering.endswith(b"\n")),
-        "pairs": len(wanted),
-        "pairs_without_line": len(wanted - {pair(line) for line in written}),
+        "pairs": len(expected),
+        "pairs_without_line": len(expected - {pair(line) for line in written}),
     }

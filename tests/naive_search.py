@@ -91,8 +91,8 @@ class Search:
         return total
 
     def options(self, start, end):
-        found = self.model.options(tuple(self.sentence[start : end + 1]))
-        return sorted(found, key=self.model.isolated, reverse=True)
+        result = self.model.options(tuple(self.sentence[start : end + 1]))
+        return sorted(result, key=self.model.isolated, reverse=True)
 
     def extend(self, hypothesis, start, end, entry):
         steps = [*hypothesis.steps, (start, end, entry)]
@@ -169,8 +169,8 @@ class Search:
     def scores(self):
         """The scores of all complete derivations that the search keeps, best first."""
         self.stacks[-1].prune()
-        found = [d for h in self.stacks[-1] for d in derivations(h)]
-        return sorted((naive.score(self.model, d) for d in found), reverse=True)
+        result = [d for h in self.stacks[-1] for d in derivations(h)]
+        return sorted((naive.score(self.model, d) for d in result), reverse=True)
 
 
 def derivations(hypothesis):

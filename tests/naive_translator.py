@@ -35,9 +35,9 @@ class Weights:
 
 
 def gru(w, suffix, x, h):
-    given = w[f"weight_ih_{suffix}"] @ x + w[f"bias_ih_{suffix}"]
+    inputs = w[f"weight_ih_{suffix}"] @ x + w[f"bias_ih_{suffix}"]
     kept = w[f"weight_hh_{suffix}"] @ h + w[f"bias_hh_{suffix}"]
-    (ir, iz, i_new), (hr, hz, h_new) = np.split(given, 3), np.split(kept, 3)
+    (ir, iz, i_new), (hr, hz, h_new) = np.split(inputs, 3), np.split(kept, 3)
     reset, update = sigmoid(ir + hr), sigmoid(iz + hz)
     return (1 - update) * np.tanh(i_new + reset * h_new) + update * h
 
@@ -92,11 +92,11 @@ class NaiveTranslator:
         half = np.zeros(self.a.units // 2)
         directions, lasts = [], []
         for suffix, order in (("l0", rows), ("l0_reverse", rows[::-1])):
-            state, found = ((half, half) if self.a.cell == "lstm" else half), []
+            state, result = ((half, half) if self.a.cell == "lstm" else half), []
             for row in order:
                 state = (lstm if self.a.cell == "lstm" else gru)(w.at("cells."), suffix, row, state)
-                found.append(state[0] if self.a.cell == "lstm" else state)
-            directions.append(found if suffix == "l0" else found[::-1])
+                result.append(state[0] if self.a.cell == "lstm" else state)
+            directions.append(result if suffix == "l0" else result[::-1])
             lasts.append(state if self.a.cell == "lstm" else (state,))
         states = [np.concatenate(pair) for pair in zip(*directions, strict=True)]
         return states, tuple(np.concatenate(pair) for pair in zip(*lasts, strict=True))

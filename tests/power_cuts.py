@@ -14,21 +14,21 @@ class PowerCut(Exception):
 def cut_after(monkeypatch):
     """Lets so many items be worked on, -1 for all, and returns them; what is finished is kept at once."""
     monkeypatch.setattr(finished_work, "SECONDS", 0.0)
-    done = []
+    recorded = []
 
     def install(items):
-        done.clear()
+        recorded.clear()
 
         def run(work_items, work, threads):
             def counted(item):
-                if len(done) == items:
+                if len(recorded) == items:
                     raise PowerCut
-                done.append(item)
+                recorded.append(item)
                 return work(item)
 
             return pipeline.run(work_items, counted, threads)
 
         monkeypatch.setattr(finished_work, "run", run)
-        return done
+        return recorded
 
     return install

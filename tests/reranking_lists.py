@@ -47,14 +47,14 @@ def _language_model(words, rng):
 
 def _list(number, line, rng):
     """Eight hypotheses, sorted by the total: 0.5 TM0 + 0.25 WordPenalty0 and something for the sentence."""
-    found = []
+    collected = []
     for _ in range(8):
         kept = rng.random(len(line)) < rng.random()
         words = np.where(kept, line, rng.integers(0, WORDS, len(line)))
         first, second = round(kept.mean() + 0.5 * rng.normal(), 4), round(float(rng.normal()), 4)
         text = " ".join(f"t{word}" for word in words)
-        found.append((0.5 * first + 0.25 * second - number, text, first, second))
+        collected.append((0.5 * first + 0.25 * second - number, text, first, second))
     return "".join(
         f"{number} ||| {text}  ||| TM0= {first:g} WordPenalty0= {second:g} ||| {total:.6g} ||| 0=0\n"
-        for total, text, first, second in sorted(found, reverse=True)
+        for total, text, first, second in sorted(collected, reverse=True)
     )

@@ -39,10 +39,10 @@ def score_jointly(models, sentences, weights):
     Words are bytes; the states of all sentences are of one search.  Returns a pair of lists for each sentence.
     """
     searched = models.searched(np.array(weights, np.float64), sum(map(len, sentences)))
-    found = []
+    collected = []
     for sentence in sentences:
         words = models.ids(sentence)
         scores, states = np.empty(len(words)), np.empty(len(words), np.int64)
         _score_jointly(searched.model, searched.begin_state, words, scores, states)
-        found.append((searched.weight * scores, states.tolist()))
-    return found
+        collected.append((searched.weight * scores, states.tolist()))
+    return collected

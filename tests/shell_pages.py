@@ -39,13 +39,13 @@ class Block:
 
 def blocks(page):
     """The blocks of a page, in order."""
-    found = []
+    collected = []
     for match in _BLOCK.finditer(page):
         if match["kind"] == "sh":
-            found.append(Block(match["text"]))
-        elif found and found[-1].output is None:
-            found[-1].output, found[-1].varies = match["text"].splitlines(), bool(match["varies"])
-    return found
+            collected.append(Block(match["text"]))
+        elif collected and collected[-1].output is None:
+            collected[-1].output, collected[-1].varies = match["text"].splitlines(), bool(match["varies"])
+    return collected
 
 
 def run(found, cwd, env, timeout):
@@ -56,13 +56,13 @@ def run(found, cwd, env, timeout):
     """
     mark = "== end of a block =="
     script = "set -e\n" + "".join(f"{block.commands}echo '{mark}'\n" for block in found)
-    done = subprocess.run(
+    outcome = subprocess.run(
         ["bash", "-c", script], cwd=cwd, env=env, timeout=timeout, check=False, text=True, encoding="utf-8",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    parts = done.stdout.split(f"{mark}\n")
-    assert len(parts) == len(found) + 1, done.stdout
+    assert outcome.returncode == 0, outcome.stdout
+    parts = outcome.stdout.split(f"{mark}\n")
+    assert len(parts) == len(found) + 1, outcome.stdout
     return [part.splitlines() for part in parts[:-1]]
 
 

@@ -110,10 +110,10 @@ def naive_bleu(hypothesis, reference):
     from collections import Counter
 
     matches, totals = np.zeros(4), np.zeros(4)
-    length = wanted = 0
+    length = expected = 0
     for one, other in zip(hypothesis, reference, strict=True):
         one, other = one.split(), other.split()
-        length, wanted = length + len(one), wanted + len(other)
+        length, expected = length + len(one), expected + len(other)
         for n in range(4):
             grams, truth = (
                 Counter(tuple(words[i : i + n + 1]) for i in range(len(words) - n)) for words in (one, other)
@@ -127,5 +127,5 @@ def naive_bleu(hypothesis, reference):
         if matches[n] == 0:
             smoothing *= 2
             matches[n] = 1 / smoothing
-    brevity = min(0.0, 1 - wanted / length)
+    brevity = min(0.0, 1 - expected / length)
     return float(100 * np.exp(np.mean(np.log(matches / totals)) + brevity))

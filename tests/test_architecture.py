@@ -81,15 +81,15 @@ def nodes(path):
 @cache
 def imports(path):
     """Every module a file names in an import, wherever it stands."""
-    found = set()
+    collected = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            collected |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"line {node.lineno}: a relative import"
             names = (f"{node.module}.{alias.name}" for alias in node.names)
-            found |= {name if name in PATHS else node.module for name in names}
-    return found
+            collected |= {name if name in PATHS else node.module for name in names}
+    return collected
 
 
 @cache
@@ -180,8 +180,8 @@ def test_no_module_has_a_room_for_leftovers():
 )  # fmt: skip
 def test_no_torch_is_loaded(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=False)
-    assert done.returncode == 0
+    outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=False)
+    assert outcome.returncode == 0
 
 
 def canonical(distribution):

@@ -49,8 +49,8 @@ def anchors(page):
 def site(tmp_path_factory):
     """The manual, built without a warning."""
     folder = tmp_path_factory.mktemp("site")
-    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", str(folder))
-    assert done.returncode == 0, done.stdout + done.stderr
+    outcome = python("-m", "mkdocs", "build", "--strict", "--site-dir", str(folder))
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     return folder
 
 
@@ -69,8 +69,8 @@ def test_a_dead_link_is_a_warning(tmp_path):
     (tmp_path / "mkdocs.yml").write_text(config, "utf-8")
     for text, good in (("# A\n[b](#a)", True), ("# A\n[b](#nowhere)", False), ("# A\n[b](nowhere.md)", False)):
         (tmp_path / "docs/index.md").write_text(text, "utf-8")
-        done = python("-m", "mkdocs", "build", "--strict", "-f", str(tmp_path / "mkdocs.yml"))
-        assert (done.returncode == 0) == good, done.stderr
+        outcome = python("-m", "mkdocs", "build", "--strict", "-f", str(tmp_path / "mkdocs.yml"))
+        assert (outcome.returncode == 0) == good, outcome.stderr
 
 
 def test_the_site_asks_no_other_machine_for_anything(site):
@@ -125,8 +125,8 @@ def test_the_readme_is_short():
 
 
 def test_tables_and_numbers_are_those_of_the_results():
-    done = python("benchmarks/result_tables.py", "--check")
-    assert done.returncode == 0, done.stderr
+    outcome = python("benchmarks/result_tables.py", "--check")
+    assert outcome.returncode == 0, outcome.stderr
 
 
 def test_stale_and_typed_numbers_are_found(tmp_path):
@@ -145,8 +145,8 @@ def test_stale_and_typed_numbers_are_found(tmp_path):
     pages = [tmp_path / "results" / f"{name}.md" for name in cases]
     for page, (changed, _) in zip(pages, cases.values(), strict=True):
         page.write_text(changed, "utf-8")
-    done = python("-c", check, *map(str, pages))
-    assert done.stdout.splitlines() == [expected for _, expected in cases.values()], done.stderr
+    outcome = python("-c", check, *map(str, pages))
+    assert outcome.stdout.splitlines() == [expected for _, expected in cases.values()], outcome.stderr
 
 
 @pytest.fixture(scope="module")
@@ -269,11 +269,13 @@ def test_the_commands_of_the_readme_print_what_it_says(reference, tmp_path):
         (tmp_path / side).symlink_to(bitext)
     for side in ("dev.de", "dev.en"):
         (tmp_path / side).symlink_to(reference.parent / side)
-    found = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
+    result = [block for block in blocks((ROOT / "README.md").read_text("utf-8")) if "phrasetool" in block.commands]
     # `improve` takes a quarter of an hour: benchmarks/improve.py runs it, and tests/cli/test_improve.py a small one.
-    found = [block for block in found if block.commands.startswith("phrasetool ") and " improve " not in block.commands]
-    assert len(found) == 4
+    result = [
+        block for block in result if block.commands.startswith("phrasetool ") and " improve " not in block.commands
+    ]
+    assert len(result) == 4
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    outputs = run(found, tmp_path, clean_environment(PATH=path), timeout=1500)
-    for block, output in zip(found, outputs, strict=True):
+    outputs = run(result, tmp_path, clean_environment(PATH=path), timeout=1500)
+    for block, output in zip(result, outputs, strict=True):
         assert is_right(block, output), "\n".join(output)

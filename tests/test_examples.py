@@ -52,28 +52,28 @@ def test_made_sentences_are_told_apart_and_in_step(toy_german):
 def test_mined_and_filtered_pairs_make_a_better_table(tmp_path):
     for package in ("torch", "eflomal", "sacrebleu"):
         pytest.importorskip(package, reason="an extra is not installed")
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-W", "error", MINING / "mine.py", "--threads", "1"], cwd=tmp_path, text=True,
         env=clean_environment(OMP_NUM_THREADS="1"), capture_output=True, timeout=1400, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert outcome.returncode == 0, outcome.stderr
     counts = {
         name: (int(pairs.replace(",", "")), int(right.replace(",", "")))
         for name, pairs, right in re.findall(
-            r"^(mined|kept): ([\d,]+) pairs, ([\d,]+) of them right", done.stdout, re.M
+            r"^(mined|kept): ([\d,]+) pairs, ([\d,]+) of them right", outcome.stdout, re.M
         )
     }
     assert counts["mined"][1] >= 900
     assert counts["kept"][1] >= 0.95 * counts["mined"][1]
     gone, lost = (before - after for before, after in zip(counts["mined"], counts["kept"], strict=True))
     assert gone >= 50 > 5 * lost
-    removed = re.search(r"removed ([\d,]+) of ([\d,]+) wrong pairs, and ([\d,]+) right ones", done.stdout).groups()
+    removed = re.search(r"removed ([\d,]+) of ([\d,]+) wrong pairs, and ([\d,]+) right ones", outcome.stdout).groups()
     assert [int(part.replace(",", "")) for part in removed] == [
         gone - lost,
         counts["mined"][0] - counts["mined"][1],
         lost,
     ]
-    assert len(re.findall(r"a phrase table of [\d,]+ entries", done.stdout)) == 3
-    by = dict(re.findall(r"by-(\w+)/test\.en\D+([\d.]+) ", done.stdout.rpartition("BLEU, more is better")[2]))
+    assert len(re.findall(r"a phrase table of [\d,]+ entries", outcome.stdout)) == 3
+    by = dict(re.findall(r"by-(\w+)/test\.en\D+([\d.]+) ", outcome.stdout.rpartition("BLEU, more is better")[2]))
     assert float(by["kept"]) > float(by["trusted"]) + 3
     assert float(by["kept"]) > float(by["mined"])

@@ -32,9 +32,9 @@ def writer_of(command):
 
 @pytest.mark.parametrize("command", KILLED)
 def test_killed_at_any_moment(place, command):
-    found = kill_command(place, writer_of(command), KILLED[command])
-    assert found.faults == []
-    assert found.counts["killed"] >= KILLED[command] - 1
+    result = kill_command(place, writer_of(command), KILLED[command])
+    assert result.faults == []
+    assert result.counts["killed"] >= KILLED[command] - 1
 
 
 def test_what_a_third_state_would_be_called(place, monkeypatch):
@@ -45,8 +45,8 @@ def test_what_a_third_state_would_be_called(place, monkeypatch):
         "    for i in range(25):\n        print(i, file=out, flush=True)\n        time.sleep(0.004)\n"
     )
     monkeypatch.setattr(place, "script", str(script))
-    found = kill_command(place, Writer("careless", ("out",)), 3)
-    assert any("out is neither old nor new" in fault for fault in found.faults)
+    result = kill_command(place, Writer("careless", ("out",)), 3)
+    assert any("out is neither old nor new" in fault for fault in result.faults)
 
 
 LACKS = {"RLIMIT_FSIZE": 1000, "EIO": 1000, "small disk": 8192, "RLIMIT_AS": 110 << 20, "RLIMIT_NOFILE": 6}
@@ -57,11 +57,11 @@ def test_something_is_lacking(place, name):
     if name == "EIO" and not limits.build_shim(place):
         pytest.skip("there is no C compiler here")
     lack = next(lack for lack in limits.LACKS if lack.name == name)
-    found = limits.starve(place, writer_of("prune"), (limits.with_amount(lack, LACKS[name]),), 1)
-    assert found.faults == []
-    if name == "small disk" and not found.counts[name]:
+    result = limits.starve(place, writer_of("prune"), (limits.with_amount(lack, LACKS[name]),), 1)
+    assert result.faults == []
+    if name == "small disk" and not result.counts[name]:
         pytest.skip("no disk can be mounted here")
-    assert found.counts["refused"] + found.counts["aborted by a library"] == 1
+    assert result.counts["refused"] + result.counts["aborted by a library"] == 1
 
 
 def attempt(name, data):
@@ -124,8 +124,8 @@ def test_runs_of_several_seeds_are_added_and_none_is_counted_twice():
     assert both["commands"]["prune"] == {"killed": 6, "reruns": 1, "outputs old": 3, "seeds": [1, 2]}
     assert both["commands"]["tag"] == {"killed": 5, "seeds": [2]}
     assert (both["all"], both["faults"]) == ({"killed": 11, "outputs old": 3, "reruns": 1}, ["one"])
-    found = {**both, "faults": ["prune @x: a", "prune-all: b", "tag @x: c"]}
-    again = added_kills(found, {"commands": {"prune": {"killed": 1, "seeds": [3]}}, "faults": ["prune @x: d"]})
+    result = {**both, "faults": ["prune @x: a", "prune-all: b", "tag @x: c"]}
+    again = added_kills(result, {"commands": {"prune": {"killed": 1, "seeds": [3]}}, "faults": ["prune @x: d"]})
     assert (again["faults"], again["mended"]) == (["prune-all: b", "tag @x: c", "prune @x: d"], ["prune @x: a"])
     assert added_kills(again, {"commands": {}, "faults": []})["mended"] == again["mended"]
 

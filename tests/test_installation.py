@@ -50,8 +50,8 @@ def wheel(folder, python, source=None, **environment):
     isolated = [] if environment else ["--no-deps"]
     extra = ["--no-build-isolation", "--no-deps"] if environment else isolated
     run(python, "-m", "pip", "wheel", "-q", *extra, "-w", folder, source, env=clean_environment(**environment))
-    (found,) = folder.glob("*.whl")
-    return found
+    (result,) = folder.glob("*.whl")
+    return result
 
 
 def install(folder, python, made):
@@ -70,10 +70,10 @@ def warm_up(binaries, folder, **environment):
     environment = {**alone, "PATH": str(binaries), "HOME": str(folder), **environment}
 
     def phrasetool(*words):
-        done = subprocess.run(
+        outcome = subprocess.run(
             [binaries / "phrasetool", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        return done.returncode, done.stderr
+        return outcome.returncode, outcome.stderr
 
     assert phrasetool("demo", "--files", "demo") == (0, "")
     table, model = "demo/engine/phrase-table.gz", ["-m", "demo/model"]

@@ -37,8 +37,8 @@ def run_page(page, more=None, until=None):
             subprocess.run([program, name, *arguments], check=True, timeout=20)
         else:
             assert program == "phrasetool"
-            done = run_inside(name, *arguments, *(more or {}).get(name, ()))
-            assert done.code == 0, (line, done.err)
+            outcome = run_inside(name, *arguments, *(more or {}).get(name, ()))
+            assert outcome.code == 0, (line, outcome.err)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,9 @@ def test_every_command_there_is_ours_and_they_are_many():
 def test_no_page_has_a_command_that_is_not_run():
     for page in ["index.md", *OTHERS]:
         text = (PAGES / page).read_text("utf-8")
-        found = re.findall(r"^(?:\$ )?(phrasetool .*)$", text, re.MULTILINE)
+        result = re.findall(r"^(?:\$ )?(phrasetool .*)$", text, re.MULTILINE)
         # A word in a sentence may begin a line; a command has an option or a file.
-        assert [line for line in found if line not in commands(page) and " model/" in line] == []
+        assert [line for line in result if line not in commands(page) and " model/" in line] == []
 
 
 def test_the_walkthrough(folder):

@@ -132,11 +132,11 @@ def registered(monkeypatch):
 def trained(registered, tmp_path):
     """The folder of a model of the new kind."""
     pairs = write(tmp_path / "pairs.gz", pair_lines())
-    done = run_inside(
+    outcome = run_inside(
         "train", pairs, "-o", tmp_path / "m", "--architecture", "bag-of-words", "--loss", "nearest", "--reach", "1.5",
         "--power", "3", "--epochs", "20",
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     return tmp_path / "m"
 
 
@@ -149,8 +149,8 @@ def test_it_trains_and_is_stored(trained):
 
 
 def test_every_command_knows_it(trained, tmp_path):
-    done = run_inside("evaluate-model", tmp_path / "pairs.gz", "-m", trained, "--candidates", "50", "--json")
-    assert json.loads(done.out)["accuracy_at_1"] > 0.3
+    outcome = run_inside("evaluate-model", tmp_path / "pairs.gz", "-m", trained, "--candidates", "50", "--json")
+    assert json.loads(outcome.out)["accuracy_at_1"] > 0.3
     table = write(tmp_path / "t.gz", b"a1 ||| A1 ||| 0.5\na1 ||| B4 ||| 0.5\na1 ||| C2 ||| 0.5\nb2 ||| B2 ||| 0.5\n")
     assert run_inside("annotate", table, "-m", trained, "-o", tmp_path / "a.gz", "-q").code == 0
     rows = [line.split(b" ||| ") for line in read(tmp_path / "a.gz").splitlines()]
@@ -186,9 +186,9 @@ def test_help_shows_it(registered):
     ],
 )
 def test_what_does_not_fit_it_is_bad_usage(registered, arguments, message):
-    done = run_inside("train", "pairs.gz", *arguments)
-    assert done.code == 2
-    assert message in done.err
+    outcome = run_inside("train", "pairs.gz", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
 
 
 @pytest.mark.parametrize("frozen", [(), ("--freeze-encoders",)])

@@ -61,15 +61,15 @@ class DiceModel(SavedModel):
         return cls(vocabularies, weights["table"], config["training"])
 
     def score_pairs(self, sources, targets):
-        found = []
+        collected = []
         for pair in zip(sources, targets, strict=True):
             rows, columns = (
                 [number for number in map(known.id, text.split(b" ")) if number]
                 for known, text in zip(self.vocabularies, pair, strict=True)
             )
             cells = self.arrays["table"][np.ix_(rows, columns)]
-            found.append(cells.max(axis=0).mean() if cells.size else np.nan)
-        return np.array(found, np.float32)
+            collected.append(cells.max(axis=0).mean() if cells.size else np.nan)
+        return np.array(collected, np.float32)
 
     def evaluate(self, texts):
         if len(texts) != 2 or len(texts[0]) != len(texts[1]):
@@ -131,9 +131,9 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     help_text = ran("train", "dice", "--help").out.decode()
     assert "SOURCE TARGET" in help_text
     assert "--min-count N" in help_text
-    done = ran("train", "dice", source, target, "-o", folder, "--json", tmp_path / "record")
-    assert "saved model:dice-" in done.err
-    assert "epoch 1, seen lines 3, error 0.25\n" in done.err
+    outcome = ran("train", "dice", source, target, "-o", folder, "--json", tmp_path / "record")
+    assert "saved model:dice-" in outcome.err
+    assert "epoch 1, seen lines 3, error 0.25\n" in outcome.err
     record = json.loads(read(tmp_path / "record"))
     assert record["training"]["min_count"] == 1
     assert record["training"]["texts"] == [str(source), str(target)]
@@ -155,7 +155,7 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
 
     table = write(tmp_path / "table", b"das haus ||| the house ||| 0.5 0.5 ||| 0-0 1-1\nhaus ||| car ||| 0.5 0.5\n"
                   b"nichts ||| car ||| 0.5 0.5\n")  # fmt: skip
-    done = ran("annotate", table, "-m", folder, "-o", tmp_path / "annotated")
+    outcome = ran("annotate", table, "-m", folder, "-o", tmp_path / "annotated")
     scores = [float(line.split(b" ||| ")[2].split()[2]) for line in read(tmp_path / "annotated").splitlines()]
     model = phrasetool.load_model(folder)
     assert isinstance(model, DiceModel)
@@ -165,5 +165,5 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     assert scores[1] < 1e-3
     # Of a pair that it cannot score, a model gives no opinion: the score changes no product.
     assert scores[2] == 1
-    assert f"a column is Dice coefficient by {folder}" in done.err
-    assert "1 have only unknown words on a side" in done.err
+    assert f"a column is Dice coefficient by {folder}" in outcome.err
+    assert "1 have only unknown words on a side" in outcome.err

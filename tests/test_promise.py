@@ -100,8 +100,8 @@ def test_parquet_and_back(name, tmp_path, ways):
 def test_annotated_and_pruned_tables_go_to_parquet_and_back(table, model_folder, tmp_path):
     source, packed = write(tmp_path / "t", table), tmp_path / "t.parquet"
     for command in (("annotate",), ("prune", "-t", "0.3", "--keep-top", "1")):
-        done = run_inside(*command, source, "-m", model_folder, "-q", "--allow-empty", "-o", tmp_path / "u")
-        assert done.code == 0
+        outcome = run_inside(*command, source, "-m", model_folder, "-q", "--allow-empty", "-o", tmp_path / "u")
+        assert outcome.code == 0
         assert run_inside("convert", tmp_path / "u", "-o", packed, "-q").code == 0
         assert run_inside("convert", packed, "-o", "-", "-q").out == (tmp_path / "u").read_bytes()
 
@@ -116,7 +116,7 @@ def test_removing_something(model_folder, tmp_path):
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]), st.sampled_from(["keep", "skip"]))
 def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
     source, out, gone = write(workspace / "promise-in", table), workspace / "promise-out", workspace / "promise-gone"
-    done = prune(
+    outcome = prune(
         source,
         model_folder,
         "-t",
@@ -132,7 +132,7 @@ def test_prune_of_random_tables(model_folder, workspace, table, size, on_error):
         "--rejected",
         gone,
     )
-    assert done.code == 0
+    assert outcome.code == 0
     lines = naive.split_lines(table)
     parsed = naive.parse_table(table, naive.first_score_count(table))[0]
     expected = [line for line, entry in zip(lines, parsed, strict=True) if on_error == "keep" or entry.fault == "ok"]

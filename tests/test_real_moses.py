@@ -63,9 +63,9 @@ def folder(moses, tmp_path_factory):
 
 def ours(*arguments):
     """Run a command of ours; return its standard output."""
-    done = run_inside(*arguments)
-    assert done.code == 0, done.err
-    return done.out
+    outcome = run_inside(*arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome.out
 
 
 def moses_output(program, ini, name):
@@ -73,11 +73,11 @@ def moses_output(program, ini, name):
     arguments = ["-n-best-list", f"{name}.moses.nbest", str(NBEST), "distinct"]
     more = ["-include-segmentation-in-n-best", "true"]
     with open("text", "rb") as text:
-        done = subprocess.run(
+        outcome = subprocess.run(
             [program, "-f", ini, *arguments, *more], stdin=text, capture_output=True, timeout=300, check=False
         )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    lines = [line.split() for line in done.stdout.splitlines()]
+    assert outcome.returncode == 0, outcome.stderr.decode(errors="replace")[-2000:]
+    lines = [line.split() for line in outcome.stdout.splitlines()]
     return lines, list(read_n_best(f"{name}.moses.nbest"))
 
 

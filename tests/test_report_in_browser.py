@@ -54,10 +54,10 @@ addEventListener("load", () => {
 
 @pytest.fixture(scope="module")
 def browser():
-    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if found is None:
+    result = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if result is None:
         pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +83,14 @@ def look(browser, report, tmp_path):
             browser, *QUIET, *flags, f"--window-size={width},1000", f"--user-data-dir={tmp_path / 'profile'}",
             f"--log-net-log={tmp_path / 'net.json'}", "--dump-dom", f"{path.as_uri()}{fragment}",
         ]  # fmt: skip
-        done = subprocess.run(
+        outcome = subprocess.run(
             command, capture_output=True, text=True, check=True, encoding="utf-8", env=clean_environment()
         )
-        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        console = [line for line in outcome.stderr.splitlines() if "CONSOLE" in line]
         assert not console
-        found = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)[1]))
-        assert "error" not in found
-        return found, tmp_path
+        parsed = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', outcome.stdout, re.DOTALL)[1]))
+        assert "error" not in parsed
+        return parsed, tmp_path
 
     return look_at
 
@@ -112,8 +112,8 @@ def requested(log):
 
 
 def test_everything_shows_and_nothing_is_asked_for(look):
-    found, folder = look()
-    assert found["sections"] == dict.fromkeys(
+    result, folder = look()
+    assert result["sections"] == dict.fromkeys(
         [
             "curves",
             "contests-section",
@@ -127,40 +127,40 @@ def test_everything_shows_and_nothing_is_asked_for(look):
         + ["surprises", "about"],
         True,
     )
-    assert found["overflow"] <= 0
-    assert found["figures"] == ["ALL", "ALL"]
-    assert found["drawings"] == 2 + 2 + 1 + 1
-    assert found["smallest"] > 9
-    assert len(found["names"]) > 10
-    assert not overlaps(found["names"])
-    assert found["gone"] == []
-    assert found["rows"]["overview-all"][0] == ["composition+semantic", "36.00", "35.95", "35.91 ▼"]
-    assert len(found["rows"]["sizes-words"]) == 10
+    assert result["overflow"] <= 0
+    assert result["figures"] == ["ALL", "ALL"]
+    assert result["drawings"] == 2 + 2 + 1 + 1
+    assert result["smallest"] > 9
+    assert len(result["names"]) > 10
+    assert not overlaps(result["names"])
+    assert result["gone"] == []
+    assert result["rows"]["overview-all"][0] == ["composition+semantic", "36.00", "35.95", "35.91 ▼"]
+    assert len(result["rows"]["sizes-words"]) == 10
     assert requested(folder / "net.json") == set()
 
 
 def test_a_telephone_and_the_dark(look):
-    found, _ = look(width=400, flags=("--blink-settings=preferredColorScheme=0",))
-    assert found["overflow"] <= 0
-    assert found["drawings"] == 2 + 2 + 1 + 1
-    assert found["smallest"] > 8
-    assert not overlaps(found["names"])
-    assert max(map(int, re.findall(r"\d+", found["dark"]))) < 60
+    result, _ = look(width=400, flags=("--blink-settings=preferredColorScheme=0",))
+    assert result["overflow"] <= 0
+    assert result["drawings"] == 2 + 2 + 1 + 1
+    assert result["smallest"] > 8
+    assert not overlaps(result["names"])
+    assert max(map(int, re.findall(r"\d+", result["dark"]))) < 60
 
 
 def test_methods_and_test_sets_by_the_address(look):
-    found, _ = look("#hide=random,composition%2Bsemantic&text=test%20b")
-    assert found["figures"] == ["test b", "test b"]
-    assert found["gone"] == ["0", "2"]
-    assert set(found["lines"]) == {"1"}
-    assert {row[0] for row in found["rows"]["sizes-all"]} == {"full", "composition"}
-    assert [row[0] for row in found["rows"]["overview-words"]] == ["composition"]
+    result, _ = look("#hide=random,composition%2Bsemantic&text=test%20b")
+    assert result["figures"] == ["test b", "test b"]
+    assert result["gone"] == ["0", "2"]
+    assert set(result["lines"]) == {"1"}
+    assert {row[0] for row in result["rows"]["sizes-all"]} == {"full", "composition"}
+    assert [row[0] for row in result["rows"]["overview-words"]] == ["composition"]
 
 
 def test_an_address_that_says_nonsense(look):
-    found, _ = look("#hide=nobody,%zz&text=none")
-    assert found["figures"] == ["ALL", "ALL"]
-    assert found["gone"] == []
+    result, _ = look("#hide=nobody,%zz&text=none")
+    assert result["figures"] == ["ALL", "ALL"]
+    assert result["gone"] == []
 
 
 def test_clicks(look):
@@ -174,22 +174,22 @@ def test_clicks(look):
     document.querySelector(".method").dispatchEvent(new Event("mouseenter"));
     found.focus = [before, document.querySelectorAll("#curves.focus .on").length > 5];
     """
-    found, _ = look(steps=steps)
-    assert found["hash"] == "#hide=composition%2Bsemantic,random&text=dev"
-    assert found["figures"] == ["dev", "dev"]
-    assert found["gone"] == ["0", "2"]
-    entries = [int(row[3].replace(",", "")) for row in found["rows"]["sizes-all"]]
+    result, _ = look(steps=steps)
+    assert result["hash"] == "#hide=composition%2Bsemantic,random&text=dev"
+    assert result["figures"] == ["dev", "dev"]
+    assert result["gone"] == ["0", "2"]
+    entries = [int(row[3].replace(",", "")) for row in result["rows"]["sizes-all"]]
     assert entries == sorted(entries)
     assert len(entries) == 4
-    assert [row[6] for row in found["rows"]["surprises-composition"]] == ["12.0", "12.0", "", ""]
-    assert [row[8] for row in found["rows"]["contests"]] == ["neither", "semantics"]
-    assert found["focus"] == [0, True]
+    assert [row[6] for row in result["rows"]["surprises-composition"]] == ["12.0", "12.0", "", ""]
+    assert [row[8] for row in result["rows"]["contests"]] == ["neither", "semantics"]
+    assert result["focus"] == [0, True]
 
 
 def test_a_page_with_hardly_anything(look):
     page = write_report("tiny", {"contests": all_frames()["contests"]}, {})["report.html"].decode()
-    found, _ = look(page=page)
-    assert found["sections"] == {"contests-section": True, "about": True}
+    result, _ = look(page=page)
+    assert result["sections"] == {"contests-section": True, "about": True}
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +200,8 @@ def table_page(tmp_path_factory):
     lines = [*table_lines(), b"a ||| <script>document.title=1</script> ||| 1 1 1 1 ||| 0-0 ||| 9 9 9\n"]
     table = write(folder / "table.gz", b"".join(sorted(lines)))
     small = write(folder / "small.gz", b"".join(sorted(lines)[::3]))
-    done = run_inside("report", table, "-m", folder / "model", "--compare", small, "-o", folder / "page.html", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("report", table, "-m", folder / "model", "--compare", small, "-o", folder / "page.html", "-q")
+    assert outcome.code == 0, outcome.err
     return (folder / "page.html").read_text("utf-8"), len(lines)
 
 
@@ -228,18 +228,18 @@ def test_the_sample_of_a_table_is_sorted_and_searched(look, table_page, width):
     found.title = document.title;
     found.verdicts = all("section[data-verdict]").filter(seen).length;
     """
-    found, folder = look(page=page, width=width, steps=steps)
-    assert (found["all"], found["none"], found["verdicts"]) == (lines, 0, 14)
-    down, up = ([float(text.replace("−", "-")) for text in found[way] if text != "no score"] for way in ("down", "up"))
+    result, folder = look(page=page, width=width, steps=steps)
+    assert (result["all"], result["none"], result["verdicts"]) == (lines, 0, 14)
+    down, up = ([float(text.replace("−", "-")) for text in result[way] if text != "no score"] for way in ("down", "up"))
     assert down == sorted(down, reverse=True)
     assert up == sorted(up)
-    assert [row[2] for row in found["script"]] == ["<script>document.title=1</script>"]
-    assert found["title"].startswith("Report on ")
-    assert found["some"]
-    assert all("a b" in " ".join(row[1:3]) for row in found["some"])
-    assert found["told"] == f"{len(found['some'])} of {lines} entries"
-    assert found["overflow"] <= 0
-    assert found["smallest"] > 8
+    assert [row[2] for row in result["script"]] == ["<script>document.title=1</script>"]
+    assert result["title"].startswith("Report on ")
+    assert result["some"]
+    assert all("a b" in " ".join(row[1:3]) for row in result["some"])
+    assert result["told"] == f"{len(result['some'])} of {lines} entries"
+    assert result["overflow"] <= 0
+    assert result["smallest"] > 8
     assert requested(folder / "net.json") == set()
 
 

@@ -14,10 +14,10 @@ from tests.tables import TABLES
 
 
 def columns(table, model_folder, folder):
-    done = run_inside("annotate", write(folder / "t", table), "-m", model_folder, "-q", "-o", "-")
-    assert done.code == 0
-    assert naive.cut_columns(done.out, 2) == table
-    return [line.split(b"|||")[2].split()[-2:] for line in done.out.splitlines()]
+    outcome = run_inside("annotate", write(folder / "t", table), "-m", model_folder, "-q", "-o", "-")
+    assert outcome.code == 0
+    assert naive.cut_columns(outcome.out, 2) == table
+    return [line.split(b"|||")[2].split()[-2:] for line in outcome.out.splitlines()]
 
 
 @pytest.mark.parametrize("name", ["factored source", "factored target", "factored both", "twelve columns"])
@@ -45,10 +45,10 @@ def test_only_the_terminals_of_a_rule_are_embedded(model_folder, tmp_path):
     for name in ("hierarchical", "non-terminals differ", "brackets"):
         rules = TABLES[name]
         terminals = re.sub(rb"\[[A-Z]+\](\[[A-Z]+\])?", b"", rules)
-        done = run_inside(
+        outcome = run_inside(
             "annotate", write(tmp_path / "u", terminals), "-m", model_folder, "-q", "-o", "-", "--on-error", "keep"
         )
-        expected = [line.split(b"|||")[2].split()[-2:] for line in done.out.splitlines()]
+        expected = [line.split(b"|||")[2].split()[-2:] for line in outcome.out.splitlines()]
         assert columns(rules, model_folder, tmp_path) == expected
 
 

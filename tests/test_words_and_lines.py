@@ -91,9 +91,9 @@ def _is_text_mode(call):
 
 
 def test_text_is_split_in_one_way():
-    found = {name: [n.lineno for n in splits_at_white_space(nodes(path))] for name, path in PATHS.items()}
+    result = {name: [n.lineno for n in splits_at_white_space(nodes(path))] for name, path in PATHS.items()}
     allowed = {name: count for name, (_, count) in ALLOWED.items()}
-    wrong = {name: sorted(lines) for name, lines in found.items() if len(lines) > allowed.get(name, 0)}
+    wrong = {name: sorted(lines) for name, lines in result.items() if len(lines) > allowed.get(name, 0)}
     assert not wrong, "use phrasetool.text_splitting"
 
 

@@ -16,9 +16,9 @@ from tests.test_documents import DOCS
 def test_wrong_uses_are_refused_in_a_line_and_leave_nothing(tmp_path):
     told = tmp_path / "told.json"
     subprocess.run([sys.executable, DOCS / "generate_wrong_uses.py", "--json", told], check=True)
-    found = json.loads(told.read_text("utf-8"))
-    assert len(found["answers"]) >= 200
-    for answer in found["answers"]:
+    report = json.loads(told.read_text("utf-8"))
+    assert len(report["answers"]) >= 200
+    for answer in report["answers"]:
         lines, said = answer["lines"], str(answer)
         assert answer["code"] in (1, 2, 130, 143), said
         assert not re.search("Traceback|Exception ignored", "\n".join(lines)), said
@@ -28,6 +28,6 @@ def test_wrong_uses_are_refused_in_a_line_and_leave_nothing(tmp_path):
         assert lines[-1].startswith(expected), said
     # Another processor may round differently.
     written, now = (re.sub(r"\d[\d.,]*", "#", text) for text in (
-        (DOCS / "wrong-uses.md").read_text("utf-8"), found["page"]
+        (DOCS / "wrong-uses.md").read_text("utf-8"), report["page"]
     ))  # fmt: skip
     assert written == now, "docs/wrong-uses.md is stale; run `make documents`"

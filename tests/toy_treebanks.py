@@ -22,7 +22,7 @@ _ENDINGS = {"en": {"NOUN": "er", "VERB": "ed", "ADJ": "ous"}, "de": {"NOUN": "un
 def toy_sentences(language, count, seed):
     """Sentences of a language; in German, `im` stands for `in dem`."""
     rng = np.random.default_rng(seed)
-    found = []
+    collected = []
     for _ in range(count):
         words, tags, tokens = [], [], []
 
@@ -50,8 +50,8 @@ def toy_sentences(language, count, seed):
             tokens.append(("isn't", 2))
         add(stem() + ends["VERB"], "VERB")
         add(".", "PUNCT")
-        found.append(TaggedSentence(tuple(words), tuple(tags), tuple(tokens)))
-    return found
+        collected.append(TaggedSentence(tuple(words), tuple(tags), tuple(tokens)))
+    return collected
 
 
 def conllu(sentences):

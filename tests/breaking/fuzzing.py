@@ -40,20 +40,20 @@ class Fuzzed:
 
     def as_dict(self) -> dict[str, object]:
         """For the results."""
-        found = asdict(self)
-        found["seconds"] = round(self.seconds, 1)
-        found["peak"] = self.peak
-        found["inputs a second"] = round(self.inputs / self.seconds) if self.seconds else 0
-        return found
+        result = asdict(self)
+        result["seconds"] = round(self.seconds, 1)
+        result["peak"] = self.peak
+        result["inputs a second"] = round(self.inputs / self.seconds) if self.seconds else 0
+        return result
 
 
 def target_names() -> list[str]:
     """All targets; their modules are read, not loaded."""
-    found: list[str] = []
+    collected: list[str] = []
     for path in sorted((ROOT / "tests" / "fuzz").glob("*.py")):
         if path.name != "worker.py":
-            found += re.findall(r'^    Target\("([^"]+)"', path.read_text(), re.MULTILINE)
-    return found
+            collected += re.findall(r'^    Target\("([^"]+)"', path.read_text(), re.MULTILINE)
+    return collected
 
 
 def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: Path | None = None) -> Fuzzed:
@@ -76,12 +76,12 @@ def fuzz(name: str, seconds: float, seed: int = 1, bounds: bool = False, keep: P
             words = [sys.executable, "-m", "tests.fuzz.worker", name, "--seed", str(seed), "--first", str(batch),
                      "--seconds", f"{left:.2f}", "--progress", progress.name]  # fmt: skip
             words += ["--keep", str(keep)] if keep else []
-            done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                _add(total, json.loads(done.stdout.splitlines()[-1]))
+            outcome = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+            if outcome.returncode == 0:
+                _add(total, json.loads(outcome.stdout.splitlines()[-1]))
                 break
             at = struct.unpack("<q", Path(progress.name).read_bytes())[0]
-            total.deaths.append(f"batch {at}: {_death(done)}")
+            total.deaths.append(f"batch {at}: {_death(outcome)}")
             total.seconds += left / _MOST_DEATHS
             batch = at + 1
     return total
@@ -106,12 +106,12 @@ def _death(done: subprocess.CompletedProcess[str]) -> str:
 
 def fuzz_all(names: Sequence[str], seconds: float, seed: int, bounds: bool, keep: Path) -> dict[str, Fuzzed]:
     """Fuzz targets one after another."""
-    found = {}
+    collected = {}
     for name in names:
-        found[name] = done = fuzz(name, seconds, seed, bounds, keep)
-        rate = done.inputs / (done.seconds or 1)
-        print(f"{done.inputs:10,} inputs, {done.refused:10,} refused, {rate:8,.0f} a second  {name}",
+        collected[name] = result = fuzz(name, seconds, seed, bounds, keep)
+        rate = result.inputs / (result.seconds or 1)
+        print(f"{result.inputs:10,} inputs, {result.refused:10,} refused, {rate:8,.0f} a second  {name}",
               file=sys.stderr, flush=True)  # fmt: skip
-        for fault in [*done.faults.items(), *done.deaths]:
+        for fault in [*result.faults.items(), *result.deaths]:
             print(f"  FAULT {fault}", file=sys.stderr, flush=True)
-    return found
+    return collected

@@ -98,16 +98,18 @@ def run_hostile(place: Place, share: float = 1.0) -> dict[str, object]:
             for piece in one.pieces(size):
                 file.write(piece)
         for command in one.commands:
-            code, said, peak, seconds = _run(place, command, path)
+            code, outcome, peak, seconds = _run(place, command, path)
             figures[f"{one.name}: {command}"] = {
-                "size": size, "code": code, "peak_mb": round(peak / 1e6), "seconds": round(seconds, 1), "said": said,
+                "size": size, "code": code, "peak_mb": round(peak / 1e6), "seconds": round(seconds, 1), "said": outcome,
             }  # fmt: skip
             what = f"{one.name} of {size:,}: {command}"
-            if "Traceback" in said or code not in (0, 1) or (one.fails is not None and (code == 0) == one.fails):
-                faults.append(f"{what}: exit code {code}: {said}")
+            if "Traceback" in outcome or code not in (0, 1) or (one.fails is not None and (code == 0) == one.fails):
+                faults.append(f"{what}: exit code {code}: {outcome}")
             if peak > MEMORY:
                 faults.append(f"{what}: took {peak / 1e6:,.0f} MB")
-            print(f"{peak / 1e6:8,.0f} MB {seconds:6.1f} s  {what}: {code} {said[:150]}", file=sys.stderr, flush=True)
+            print(
+                f"{peak / 1e6:8,.0f} MB {seconds:6.1f} s  {what}: {code} {outcome[:150]}", file=sys.stderr, flush=True
+            )
         path.unlink()
     faults += _odd_places(place)
     return {"commands": figures, "faults": faults}

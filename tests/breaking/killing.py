@@ -57,7 +57,7 @@ class _Way:
 
 def kill_command(place: Place, writer: Writer, kills: int, seed: int = 1) -> Kills:
     """Kill a command in each of its ways, so many times in all."""
-    found = Kills()
+    result = Kills()
     ways = list(writer.ways())
     place.empty(writer)
     words = ways[0].arguments(str(place.inputs))
@@ -66,8 +66,8 @@ def kill_command(place: Place, writer: Writer, kills: int, seed: int = 1) -> Kil
         rng = random.Random(f"{seed} {way.words}")
         share = kills // len(ways) + (number < kills % len(ways))
         if share:
-            _kill_way(place, way, share, rng, found)
-    return found
+            _kill_way(place, way, share, rng, result)
+    return result
 
 
 def _kill_way(place: Place, writer: Writer, kills: int, rng: random.Random, found: Kills) -> None:
@@ -209,17 +209,19 @@ def _differing(one: Tree, other: Tree) -> set[str]:
 
 def kill_all(place: Place, writers: tuple[Writer, ...], kills: int, slow_kills: int, seed: int) -> dict[str, Kills]:
     """Kill each command `kills` times on all its inputs, slow ones `slow_kills` times; by the names of commands."""
-    found: dict[str, Kills] = {}
+    collected: dict[str, Kills] = {}
     inputs = Counter(writer.command for writer in writers)
     for writer in writers:
         began = time.monotonic()
         # Rounded up: a command is killed no less often than was asked for.
         share = -(-(slow_kills if writer.slow else kills) // inputs[writer.command])
-        done = kill_command(place, writer, share, seed)
-        there = found.setdefault(writer.command, Kills())
-        there.counts.update(done.counts)
-        there.faults += done.faults
-        print(f"{time.monotonic() - began:6.1f} s  {writer.command}: {dict(done.counts)}", file=sys.stderr, flush=True)
-        for fault in done.faults:
+        result = kill_command(place, writer, share, seed)
+        there = collected.setdefault(writer.command, Kills())
+        there.counts.update(result.counts)
+        there.faults += result.faults
+        print(
+            f"{time.monotonic() - began:6.1f} s  {writer.command}: {dict(result.counts)}", file=sys.stderr, flush=True
+        )
+        for fault in result.faults:
             print(f"  FAULT {fault}", file=sys.stderr, flush=True)
-    return found
+    return collected

@@ -101,18 +101,18 @@ def build_shim(place: Place) -> bool:
 
 def starve(place: Place, writer: Writer, lacks: tuple[Lack, ...], amounts: int, seed: int = 1) -> Lacked:
     """Run a command that lacks something, each thing in some amounts."""
-    found = Lacked()
+    result = Lacked()
     way = next(iter(writer.ways()))
     place.empty(way)
     if place.run(way.arguments(str(place.inputs))):
-        found.faults.append(f"{way.words}: fails without any limit: {place.said()[-200:]}")
-        return found
+        result.faults.append(f"{way.words}: fails without any limit: {place.said()[-200:]}")
+        return result
     whole = place.tree()
     rng = random.Random(f"{seed} {way.words}")
     for lack in lacks:
         for amount in rng.sample(lack.amounts, min(amounts, len(lack.amounts))):
-            _starve_once(place, way, lack, amount, whole, found)
-    return found
+            _starve_once(place, way, lack, amount, whole, result)
+    return result
 
 
 def _starve_once(place: Place, writer: Writer, lack: Lack, amount: int, whole: Tree, found: Lacked) -> None:
@@ -123,7 +123,7 @@ def _starve_once(place: Place, writer: Writer, lack: Lack, amount: int, whole: T
     with small_disk(place.work, amount) if lack.disk else contextlib.nullcontext(True) as there:
         if not there:
             return
-        code, said = _run(place, writer.arguments(str(place.inputs)), lack, amount)
+        code, outcome = _run(place, writer.arguments(str(place.inputs)), lack, amount)
         now = place.tree()
     what = f"{writer.words}: {lack.name} {amount}"
     found.counts[lack.name] += 1
@@ -138,9 +138,9 @@ def _starve_once(place: Place, writer: Writer, lack: Lack, amount: int, whole: T
         return
     found.counts["refused"] += 1
     if code not in (1, 2):
-        found.faults.append(f"{what}: exit code {code}: {said[-300:]}")
-    if not lack.silent and not _is_told(said, lack):
-        found.faults.append(f"{what}: no line: {said[-300:]!r}")
+        found.faults.append(f"{what}: exit code {code}: {outcome[-300:]}")
+    if not lack.silent and not _is_told(outcome, lack):
+        found.faults.append(f"{what}: no line: {outcome[-300:]!r}")
     for name in now.keys() - before.keys():
         kept = any(name == one or name.startswith(f"{one}/") for one in writer.kept)
         if not kept and now[name] != whole.get(name) and not _of_training(name, writer):
@@ -170,11 +170,11 @@ def _run(place: Place, words: list[str], lack: Lack, amount: int) -> tuple[int, 
                    "PYTHONDONTWRITEBYTECODE": "1",
                    **lack.variables(place, amount)}  # fmt: skip
     script = f'set -o pipefail; "$@" {redirections}'
-    done = subprocess.run(
+    outcome = subprocess.run(
         ["bash", "-c", script, "bash", str(_SCRIPT), *words], cwd=place.work, env=environment, timeout=_LIMIT,
         preexec_fn=lambda: lack.limit(amount), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
     )  # fmt: skip
-    return done.returncode, done.stderr.decode(errors="replace")
+    return outcome.returncode, outcome.stderr.decode(errors="replace")
 
 
 @contextlib.contextmanager

@@ -100,15 +100,15 @@ class Place:
 
 def tree_of(folder: Path) -> dict[str, str]:
     """Every file and folder below a folder, by its relative path: a digest, `folder` for folders."""
-    found = {}
+    collected = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         try:
-            found[name] = "folder" if path.is_dir() else _digest(path)
+            collected[name] = "folder" if path.is_dir() else _digest(path)
         except FileNotFoundError:
             # A program that a killed command had started is still at work.
             continue
-    return found
+    return collected
 
 
 def _digest(path: Path) -> str:

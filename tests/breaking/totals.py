@@ -29,10 +29,10 @@ def check_seed(there: dict[str, Any], part: str, names: list[str], seed: int) ->
 
 def _entries(there: dict[str, Any], part: str) -> list[dict[str, Any]]:
     """By name, of one part."""
-    found = there.get(part, {})
+    result = there.get(part, {})
     if part == "kill":
-        return [found.get("commands", {})]
-    return [one["targets"] for one in found.values() if isinstance(one, dict)]
+        return [result.get("commands", {})]
+    return [one["targets"] for one in result.values() if isinstance(one, dict)]
 
 
 def of_commands(commands: dict[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def added_kills(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def added_inputs(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Both together, target by target, with numba's checks of bounds and without."""
-    found: dict[str, Any] = {}
+    collected: dict[str, Any] = {}
     for title in (name for name in ("plain", "bounds checked") if name in old or name in new):
         targets = {name: dict(one) for name, one in old.get(title, {}).get("targets", {}).items()}
         for name, one in new.get(title, {}).get("targets", {}).items():
@@ -74,8 +74,8 @@ def added_inputs(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             both["seconds"] = round(both["seconds"], 1)
             both["inputs a second"] = round(both["inputs"] / both["seconds"]) if both["seconds"] else 0
             targets[name] = both
-        found[title] = of_targets(targets)
-    return {**found, "faults": [fault for part in found.values() for fault in part["faults"]]}
+        collected[title] = of_targets(targets)
+    return {**collected, "faults": [fault for part in collected.values() for fault in part["faults"]]}
 
 
 def _sum(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ SENTENCES += ["a dog", "a cat", "two old men &amp; a dog see the big red ball ."
 def demo_files(tmp_path_factory):
     """A folder with `demo`: the model that `demo --files` makes, and its texts."""
     folder = tmp_path_factory.mktemp("demo")
-    done = run_outside("demo", "--files", "demo", cwd=folder)
-    assert (done.code, done.err) == (0, "")
-    assert "demo/README.txt" in done.out.decode()
+    outcome = run_outside("demo", "--files", "demo", cwd=folder)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "demo/README.txt" in outcome.out.decode()
     return folder
 
 
@@ -31,11 +31,11 @@ def autoencoder(text, tmp_path_factory):
     """The folder of an autoencoder that has learned the text by heart."""
     folder = tmp_path_factory.mktemp("model") / "autoencoder"
     options = ("--word-units", 16, "--hidden", 48, "--heads", 2, "--epochs", 30, "--dropout", 0, "--batch-size", 8)
-    done = run_inside(
+    outcome = run_inside(
         "train", "autoencoder", text, "-o", folder, *options, "--learning-rate", 0.02, "--min-count", 1,
         "--threads", 1, "-q",
     )  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     return folder
 
 
@@ -46,6 +46,6 @@ def translator(tmp_path_factory):
     files = [*bitext(folder, "train", 400), "--dev", *bitext(folder, "dev", 40, 2)]
     vectors = vector_file(folder, words=["hound"])
     options = ("--target-vectors", vectors, "--epochs", 12, "-o", folder / "model", "-q")
-    done = run_inside("train", *FAST, *files, *options)
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("train", *FAST, *files, *options)
+    assert (outcome.code, outcome.err) == (0, "")
     return folder / "model"

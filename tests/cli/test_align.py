@@ -16,9 +16,9 @@ def files(tmp_path):
 
 def test_all_three_files(files, tmp_path):
     outputs = [tmp_path / name for name in ("both.gz", "forward", "reverse.gz")]
-    done = run_inside("align", *files, "-o", outputs[0], "--forward", outputs[1], "--reverse", outputs[2])
-    assert done.code == 0, done.err
-    assert "aligning 20 sentence pairs" in done.err
+    outcome = run_inside("align", *files, "-o", outputs[0], "--forward", outputs[1], "--reverse", outputs[2])
+    assert outcome.code == 0, outcome.err
+    assert "aligning 20 sentence pairs" in outcome.err
     texts = [read(path) for path in outputs]
     assert all(text.count(b"\n") == 20 for text in texts)
     # What is kept can be symmetrised again, to standard output too.
@@ -34,16 +34,18 @@ def test_all_three_files(files, tmp_path):
 def test_only_symmetrise(tmp_path, method):
     rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()[1:]]
     forward, reverse = (write(tmp_path / f"{i}.gz", "\n".join(row[i] for row in rows).encode() + b"\n") for i in (0, 1))
-    done = run_inside("align", forward, reverse, "--only-symmetrise", "--symmetrise", method, "-o", tmp_path / "o.gz")
-    assert done.code == 0
-    assert f"after {method}" in done.message
+    outcome = run_inside(
+        "align", forward, reverse, "--only-symmetrise", "--symmetrise", method, "-o", tmp_path / "o.gz"
+    )
+    assert outcome.code == 0
+    assert f"after {method}" in outcome.message
     expected = [" ".join(f"{s}-{t}" for s, t in sorted(points)) for points in columns()[method]]
     assert read(tmp_path / "o.gz").decode().splitlines() == expected
 
 
 def test_unseeded_and_settings(files, tmp_path):
     priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\n")
-    done = run_inside(
+    outcome = run_inside(
         "align",
         *files,
         "--unseeded",
@@ -56,8 +58,8 @@ def test_unseeded_and_settings(files, tmp_path):
         "--priors",
         priors,
     )
-    assert done.code == 0, done.err
-    assert done.out.count(b"\n") == 20
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count(b"\n") == 20
 
 
 @pytest.mark.parametrize(
@@ -70,27 +72,27 @@ def test_unseeded_and_settings(files, tmp_path):
 )
 def test_bad_bitext(tmp_path, source, target, message):
     paths = write(tmp_path / "s", source), write(tmp_path / "t", target)
-    done = run_inside("align", *paths, "-o", tmp_path / "o.gz", "--forward", tmp_path / "f")
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
+    outcome = run_inside("align", *paths, "-o", tmp_path / "o.gz", "--forward", tmp_path / "f")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
     assert sorted(os.listdir(tmp_path)) == ["s", "t"]
 
 
 def test_bad_alignments(tmp_path):
     forward, reverse = write(tmp_path / "f", b"0-0\n1-1\n"), write(tmp_path / "r", b"0-0\n")
-    done = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
-    assert done.message == f"phrasetool: {reverse}:2: the file ends after 1 lines, but {forward} has 2"
+    outcome = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
+    assert outcome.message == f"phrasetool: {reverse}:2: the file ends after 1 lines, but {forward} has 2"
     write(reverse, b"0-0\n0_0\n")
-    done = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
-    assert done.message == f"phrasetool: {reverse}:2: expected alignment points like 0-0 1-2, found '0_0'"
+    outcome = run_inside("align", forward, reverse, "--only-symmetrise", "-o", tmp_path / "o")
+    assert outcome.message == f"phrasetool: {reverse}:2: expected alignment points like 0-0 1-2, found '0_0'"
     assert sorted(os.listdir(tmp_path)) == ["f", "r"]
 
 
 def test_bad_priors(files, tmp_path):
     priors = write(tmp_path / "p", b"LEX\thaus\thouse\t3\nLEX\n")
-    done = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {priors}:2: not a prior")
+    outcome = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {priors}:2: not a prior")
     assert not (tmp_path / "o").exists()
 
 
@@ -99,9 +101,11 @@ def test_priors_of_more_than_a_corpus(files, tmp_path, line):
     """Fertilities of 1e14 keep eflomal busy for ever."""
     for weight in (b"100000000001", b"1e14", b"inf"):
         priors = write(tmp_path / "p", b"LEX\tdas\tthe\t3\n" + line % weight + b"\n")
-        done = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
-        assert done.code == 1
-        assert done.message.startswith(f"phrasetool: {priors}:2: the weight {weight.decode()} is more than 1e+11, with")
+        outcome = run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o")
+        assert outcome.code == 1
+        assert outcome.message.startswith(
+            f"phrasetool: {priors}:2: the weight {weight.decode()} is more than 1e+11, with"
+        )
         assert not (tmp_path / "o").exists()
     priors = write(tmp_path / "p", line % b"1e11" + b"\n")
     assert run_inside("align", *files, "--priors", priors, "-o", tmp_path / "o").code == 0
@@ -114,9 +118,9 @@ def test_priors_that_are_used_are_counted(files, tmp_path):
     for model, used in ((1, "2 of 8 priors are used: 2 word pairs, 0 fertilities, 0 jumps"),
                         (2, "4 of 8 priors are used: 2 word pairs, 0 fertilities, 2 jumps"),
                         (3, "5 of 8 priors are used: 2 word pairs, 1 fertilities, 2 jumps")):  # fmt: skip
-        done = run_inside("align", *files, "--aligner-model", model, *settings)
-        assert done.code == 0, done.err
-        assert f"phrasetool: {used}\n" in done.err
+        outcome = run_inside("align", *files, "--aligner-model", model, *settings)
+        assert outcome.code == 0, outcome.err
+        assert f"phrasetool: {used}\n" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -135,9 +139,9 @@ def test_priors_that_are_used_are_counted(files, tmp_path):
 )
 def test_priors_that_do_not_fit(files, tmp_path, priors, options, message):
     path = write(tmp_path / "p", priors)
-    done = run_inside("align", *files, "--priors", path, "-o", tmp_path / "o", "--forward", tmp_path / "f", *options)
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {path}: {message}")
+    outcome = run_inside("align", *files, "--priors", path, "-o", tmp_path / "o", "--forward", tmp_path / "f", *options)
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {path}: {message}")
     assert not (tmp_path / "o").exists()
     assert not (tmp_path / "f").exists()
 
@@ -149,17 +153,17 @@ def test_bad_usage(files, tmp_path):
         ("--aligner-model", 4),
     ):
         assert run_inside("align", *files, *options).code == 2
-    done = run_inside("align", *files, "-o", files[1])
-    assert "the output is the input" in done.message
+    outcome = run_inside("align", *files, "-o", files[1])
+    assert "the output is the input" in outcome.message
     assert read(files[1]) == TARGET
-    done = run_inside("align", *files, "-o", tmp_path / "o", "--forward", tmp_path / "o")
-    assert "two outputs go to one file" in done.message
+    outcome = run_inside("align", *files, "-o", tmp_path / "o", "--forward", tmp_path / "o")
+    assert "two outputs go to one file" in outcome.message
 
 
 def test_cannot_be_seeded(files, monkeypatch):
     monkeypatch.setattr("phrasetool.smt.aligning.eflomal._seedable_copy", lambda program, folder: None)
-    done = run_inside("align", *files, "--seed", 1)
-    assert "eflomal cannot be seeded on this system; leave out --seed" in done.message
-    done = run_inside("align", *files, "-q", "--iteration-factor", 0.1)
-    assert done.code == 0
-    assert "will differ a little from run to run" in done.message
+    outcome = run_inside("align", *files, "--seed", 1)
+    assert "eflomal cannot be seeded on this system; leave out --seed" in outcome.message
+    outcome = run_inside("align", *files, "-q", "--iteration-factor", 0.1)
+    assert outcome.code == 0
+    assert "will differ a little from run to run" in outcome.message

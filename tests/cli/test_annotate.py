@@ -28,12 +28,12 @@ def test_cutting_the_columns_gives_the_input(name, model_folder, tmp_path, ways)
         source, out = write(tmp_path / f"in{ending}", table), tmp_path / f"out{ending}"
         if piped:
             command = ("annotate", "-", "-m", model_folder, "-q", "--allow-empty", *options)
-            done = run_inside(*command, stdin=source.read_bytes())
-            outputs.append(done.out)
+            outcome = run_inside(*command, stdin=source.read_bytes())
+            outputs.append(outcome.out)
         else:
-            done = annotate(source, model_folder, "-o", out, "--allow-empty", *options)
+            outcome = annotate(source, model_folder, "-o", out, "--allow-empty", *options)
             outputs.append(read(out))
-        assert done.code == 0
+        assert outcome.code == 0
     annotated, other = outputs
     assert annotated == other
     assert naive.cut_columns(annotated, 2) == table
@@ -46,8 +46,8 @@ def test_cutting_the_columns_gives_the_input(name, model_folder, tmp_path, ways)
 @given(tables_with_oddities(), st.sampled_from([1, 64, 512, 1 << 21]), st.sampled_from(["exp", "probability", "raw"]))
 def test_cutting_random_tables(model_folder, workspace, table, size, scale):
     source, out = write(workspace / "annotate-in", table), workspace / "annotate-out"
-    done = annotate(source, model_folder, "-o", out, "--block-bytes", size, "--on-error", "keep", "--scale", scale)
-    assert done.code == 0
+    outcome = annotate(source, model_folder, "-o", out, "--block-bytes", size, "--on-error", "keep", "--scale", scale)
+    assert outcome.code == 0
     annotated = out.read_bytes()
     expected = naive.first_score_count(table)
     good = [line.fault == "ok" for line in naive.parse_table(table, expected)[0]]
@@ -153,7 +153,7 @@ def test_faulty_lines(model_folder, tmp_path):
 
 def test_what_it_says(model_folder, tmp_path):
     table = write(tmp_path / "t", FAULTY + b"qq ||| the ||| 1 1\n")
-    done = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--on-error", "keep")
-    assert "annotated 10 entries; 1 have only unknown words on a side; 7 faulty lines" in done.err
-    assert "num-features=4" in done.err
+    outcome = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--on-error", "keep")
+    assert "annotated 10 entries; 1 have only unknown words on a side; 7 faulty lines" in outcome.err
+    assert "num-features=4" in outcome.err
     assert annotate(table, model_folder, "-o", tmp_path / "o", "--on-error", "keep").err == ""

@@ -130,11 +130,11 @@ def test_similarities_come_first(model_folder, pairs, tmp_path):
 def test_no_model_is_needed_and_none_looked_for(pairs, tmp_path, monkeypatch):
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "nowhere"))
     table = write(tmp_path / "t", TABLES["seven fields"])
-    done = run_inside("annotate", table, "--forced-pairs", pairs, "--smoothing", "none")
-    assert done.code == 0
-    assert "entries; " not in done.err
-    assert "forced decoding used " in done.err
-    assert "6 scores instead of 4" in done.err
+    outcome = run_inside("annotate", table, "--forced-pairs", pairs, "--smoothing", "none")
+    assert outcome.code == 0
+    assert "entries; " not in outcome.err
+    assert "forced decoding used " in outcome.err
+    assert "6 scores instead of 4" in outcome.err
     check_columns(read(tmp_path / "t.annotated.gz"), TABLES["seven fields"])
     other = write(tmp_path / "p", b"x ||| y\n")
     unused = run_inside("annotate", table, "--forced-pairs", other, "--smoothing", "none", "-o", tmp_path / "out")
@@ -208,8 +208,8 @@ def test_the_ini_has_a_weight_for_every_column(model_folder, pairs, tmp_path, mo
     write(tmp_path / "t", TABLES["seven fields"])
     write(tmp_path / "ini", INI.encode())
     files = ["t", pairs, "--moses-ini", "ini", "--moses-ini-out", "more.ini"]
-    done = annotate(*files, *(["-m", model_folder] * models))
-    assert done.code == 0
+    outcome = annotate(*files, *(["-m", model_folder] * models))
+    assert outcome.code == 0
     after = read_moses_ini("more.ini")
     columns = 2 + 2 * models
     assert after.features[0].arguments["num-features"] == str(4 + columns)

@@ -50,10 +50,10 @@ BEFORE = ["1.ini", "2.ini", "small.gz"]
 
 @pytest.mark.parametrize("weight", ["0", "-0.125"])
 def test_version_2(folder, model_folder, weight):
-    done = annotate(folder, model_folder, "2", "--weight", weight)
-    assert done.code == 0
-    assert f"names {folder / 'more.gz'} as TranslationModel0, with 4 scores instead of 2" in done.err
-    assert "num-features=4 in moses.ini" not in done.err
+    outcome = annotate(folder, model_folder, "2", "--weight", weight)
+    assert outcome.code == 0
+    assert f"names {folder / 'more.gz'} as TranslationModel0, with 4 scores instead of 2" in outcome.err
+    assert "num-features=4 in moses.ini" not in outcome.err
     assert naive.cut_columns(read(folder / "more.gz"), 2) == TABLE
     assert read(folder / "more.ini").decode() == VERSION_2.replace(
         "num-features=2 path=small.gz", f"num-features=4 path={folder / 'more.gz'}"
@@ -72,8 +72,8 @@ def test_version_1_and_several_models(folder, model_folder):
 def test_another_folder_and_the_default_output(folder, model_folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "new").mkdir()
-    done = run_inside("annotate", "small.gz", "-m", model_folder, "--moses-ini", "2.ini", "--moses-ini-out", "new/i")
-    assert done.code == 0
+    outcome = run_inside("annotate", "small.gz", "-m", model_folder, "--moses-ini", "2.ini", "--moses-ini-out", "new/i")
+    assert outcome.code == 0
     assert read_moses_ini("new/i").features[3].arguments["path"] == str(folder / "small.annotated.gz")
     # What exists in the working directory is found there by Moses, so it stays.
     assert "path=fixed\n" not in (folder / "new/i").read_text()
@@ -185,8 +185,8 @@ def test_standard_input_has_no_place_in_an_ini(folder, model_folder):
 
 @pytest.mark.parametrize("version", INIS)
 def test_moses_ini_with_the_same_table_is_the_same_file(folder, version):
-    done = run_inside("moses-ini", folder / f"{version}.ini", "--table", folder / "small.gz", "-o", folder / "x.ini")
-    assert done.code == 0
+    outcome = run_inside("moses-ini", folder / f"{version}.ini", "--table", folder / "small.gz", "-o", folder / "x.ini")
+    assert outcome.code == 0
     assert read(folder / "x.ini") == read(folder / f"{version}.ini")
 
 
@@ -239,12 +239,12 @@ def annotated_run(reference, tmp_path_factory):
     folder = tmp_path_factory.mktemp("annotated-run")
     text = b"".join((reference.parent / "test_2016_flickr.de").read_bytes().splitlines(True)[:SENTENCES])
     # The entries these sentences can use, as they stand in the table.
-    wanted = set()
+    expected = set()
     for line in text.split(b"\n"):
         words = line.split()
-        wanted |= {b" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 7, len(words)) + 1)}
+        expected |= {b" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 7, len(words)) + 1)}
     with gzip.open(reference / "phrase-table.gz") as lines:
-        write(folder / "table.gz", b"".join(line for line in lines if line.split(b" |||", 1)[0] in wanted))
+        write(folder / "table.gz", b"".join(line for line in lines if line.split(b" |||", 1)[0] in expected))
     words = [b"<unk>", *sorted(set(text.split()))]
     rng = random.Random(1)
     targets = [b"<unk>", *sorted({word for line in rng.sample(read(folder / "table.gz").split(b"\n")[:-1], 3000)
@@ -257,12 +257,12 @@ def annotated_run(reference, tmp_path_factory):
     models = [MosesModel.read(str(folder / "moses.ini"))]
     for weight in ("0", "0.5"):
         made = folder / f"{weight}.ini"
-        done = run_inside("annotate", folder / "table.gz", "-m", folder / "model", "-o", folder / f"{weight}.gz", "-q",
-                          "--moses-ini", folder / "moses.ini", "--moses-ini-out", made, "--weight", weight,
-                          "--force")  # fmt: skip
+        outcome = run_inside("annotate", folder / "table.gz", "-m", folder / "model", "-o", folder / f"{weight}.gz",
+                             "-q", "--moses-ini", folder / "moses.ini", "--moses-ini-out", made, "--weight", weight,
+                             "--force")  # fmt: skip
         # The model is random.
-        assert done.code == 0
-        assert "hardly better than chance" in done.message
+        assert outcome.code == 0
+        assert "hardly better than chance" in outcome.message
         models.append(MosesModel.read(str(made)))
     translators = [model.load(text)[0] for model in models[:2]]
     # The annotated tables are the same file but for its name.
@@ -316,9 +316,9 @@ def test_weight_0_changes_no_score_of_the_reference_n_best_lists(annotated_run):
 @pytest.mark.requires_reference
 def test_weight_0_changes_no_translation(annotated_run):
     translators, sentences, _, options = annotated_run
-    found = []
+    collected = []
     for translator in translators:
         results = list(translator.translate_all(sentences.select(np.arange(40)), options))
-        found.append([(translator.text(result), float(result.steps.scores[0])) for result in results])
-    assert found[0] == found[1]
-    assert found[0] != found[2]
+        collected.append([(translator.text(result), float(result.steps.scores[0])) for result in results])
+    assert collected[0] == collected[1]
+    assert collected[0] != collected[2]

@@ -29,10 +29,10 @@ def numbers(line):
 def test_a_column_for_each_direction_beside_those_of_other_models(folders, model_folder, tmp_path):
     table, out = write(tmp_path / "t", TABLE), tmp_path / "o.gz"
     forward, backward = folders
-    done = run_inside("annotate", table, "-m", forward, "-m", model_folder, "-m", backward, "-o", out)
-    assert done.code == 0
-    assert f"a column is p(target | source) by {forward}" in done.err
-    assert f"a column is p(source | target) by {backward}" in done.err
+    outcome = run_inside("annotate", table, "-m", forward, "-m", model_folder, "-m", backward, "-o", out)
+    assert outcome.code == 0
+    assert f"a column is p(target | source) by {forward}" in outcome.err
+    assert f"a column is p(source | target) by {backward}" in outcome.err
     assert naive.cut_columns(read(out), 4) == TABLE
     alone = [
         run_inside("annotate", table, "-q", "-o", "-", "-m", folder).out.splitlines()
@@ -48,16 +48,18 @@ def test_a_column_for_each_direction_beside_those_of_other_models(folders, model
 @pytest.mark.parametrize("reading", ["normalised", "density"])
 def test_a_column_is_the_score_that_was_asked_for(folders, tmp_path, reading):
     table, model = write(tmp_path / "t", TABLE), translator()
-    done = run_inside("annotate", table, "-m", folders[0], "--translator-score", reading, "-q", "-o", "-")
-    assert done.code == 0, done.err
-    for line in done.out.splitlines():
+    outcome = run_inside("annotate", table, "-m", folders[0], "--translator-score", reading, "-q", "-o", "-")
+    assert outcome.code == 0, outcome.err
+    for line in outcome.out.splitlines():
         source, target, *_ = (field.split() for field in line.split(b"|||"))
         pair = model.source_vocabulary.ids(b" ".join(source)), model.target_vocabulary.ids(b" ".join(target))
         if any(pair[0]) and any(pair[1]):
             expected = max(naive_score(model, *pair, reading), -50)
             assert np.log(numbers(line)[5]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
     other = "normalised" if reading == "density" else "density"
-    assert run_inside("annotate", table, "-m", folders[0], "--translator-score", other, "-q", "-o", "-").out != done.out
+    assert (
+        run_inside("annotate", table, "-m", folders[0], "--translator-score", other, "-q", "-o", "-").out != outcome.out
+    )
 
 
 def test_threads_blocks_and_pipes_change_no_byte(folders, tmp_path, monkeypatch):
@@ -123,24 +125,24 @@ def test_softmax_is_over_the_candidates_of_a_source(folders, model_folder, tmp_p
     table = write(tmp_path / "t", TABLE)
     folder, first = (model_folder, 5) if kind == "similarities" else (folders[0], 5)
     raw = run_inside("annotate", table, "-q", "-o", "-", "-m", folder, "--scale", "raw").out.splitlines()
-    done = run_inside("annotate", table, "-q", "-o", "-", "-m", folder, "--scale", "softmax").out.splitlines()
+    outcome = run_inside("annotate", table, "-q", "-o", "-", "-m", folder, "--scale", "softmax").out.splitlines()
     groups: dict[bytes, list[tuple[list[float], list[float]]]] = {}
-    for before, after in zip(raw, done, strict=True):
+    for before, after in zip(raw, outcome, strict=True):
         groups.setdefault(before.split(b" ||| ")[0], []).append((numbers(before)[first:], numbers(after)[first:]))
     assert max(map(len, groups.values())) > 3
     for entries in groups.values():
-        values, found = (np.array(part) for part in zip(*entries, strict=True))
+        values, result = (np.array(part) for part in zip(*entries, strict=True))
         # Probabilities of a translator are written, whatever the scale; 1 where it says nothing.
         powers = np.exp(values) if kind == "similarities" else values
         if kind == "similarities" or (values < 1).all():
-            assert found == pytest.approx(powers / powers.sum(0), rel=1e-4)
+            assert result == pytest.approx(powers / powers.sum(0), rel=1e-4)
 
 
 def test_softmax_wants_sources_that_stand_together(model_folder, tmp_path):
     lines = TABLE.splitlines(True)
     table = write(tmp_path / "t", b"".join(lines[1:] + lines[:1] + lines[-1:] + lines[:3]))
-    done = run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder, "--scale", "softmax")
-    assert (done.code, "comes back" in done.message) == (1, True)
+    outcome = run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder, "--scale", "softmax")
+    assert (outcome.code, "comes back" in outcome.message) == (1, True)
     assert run_inside("annotate", table, "-q", "-o", "-", "-m", model_folder).code == 0
 
 
@@ -174,9 +176,9 @@ def test_pruning_by_one_or_two_translators(folders, model_folder, tmp_path):
         (["-m", folders[0], "-m", folders[0]], "both models give p(target | source)"),
         (["-m", folders[0]] * 3, "not 3 models"),
     ):
-        done = run_inside("prune", table, *wrong, *size)
-        assert done.code in (1, 2)
-        assert message in done.message
+        outcome = run_inside("prune", table, *wrong, *size)
+        assert outcome.code in (1, 2)
+        assert message in outcome.message
 
 
 @pytest.mark.parametrize("arguments", [["annotate", "--help"], ["annotate", "T", "-m", "M", "-q", "-o", "-"]])
@@ -188,5 +190,5 @@ def test_other_models_import_no_torch(arguments, model_folder, tmp_path):
         f"try: main({arguments!r})\nexcept SystemExit as done: assert not done.code\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (outcome.returncode, outcome.stderr) == (0, b"")

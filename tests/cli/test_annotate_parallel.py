@@ -39,11 +39,11 @@ def column(data):
 
 
 def test_one_column_is_the_probability_of_each_pair(classifier_folder, model_folder, table, tmp_path):
-    done = run_inside("annotate", table, "-m", classifier_folder, "-o", tmp_path / "a.gz")
-    assert done.code == 0, done.err
-    assert f"a column is p(parallel) by {classifier_folder}" in done.err
-    assert "1 have only unknown words on a side" in done.err
-    assert "5 scores instead of 4" in done.err
+    outcome = run_inside("annotate", table, "-m", classifier_folder, "-o", tmp_path / "a.gz")
+    assert outcome.code == 0, outcome.err
+    assert f"a column is p(parallel) by {classifier_folder}" in outcome.err
+    assert "1 have only unknown words on a side" in outcome.err
+    assert "5 scores instead of 4" in outcome.err
     written = read(tmp_path / "a.gz")
     assert naive.cut_columns(written, 1) == TABLE
     model = PairClassifierModel.load(classifier_folder)
@@ -106,8 +106,8 @@ def test_pruning_by_it_is_by_its_column(classifier_folder, model_folder, table, 
         (["-m", model_folder], "not a classifier of sentence pairs"),
         (["-m", classifier_folder, "-m", classifier_folder], "has no use for this model"),
     ):
-        done = run_inside("prune", table, *wrong, "--method", "parallel+count", *size, "--force")
-        assert (done.code, said in done.message) == (1, True)
+        outcome = run_inside("prune", table, *wrong, "--method", "parallel+count", *size, "--force")
+        assert (outcome.code, said in outcome.message) == (1, True)
     far = run_inside("prune", table, "-m", classifier_folder, "--method", "parallel", "-t", "1.5", "-q")
     assert (far.code, "1.5" in far.message) == (2, True)
 
@@ -116,8 +116,8 @@ def test_long_phrases_are_cut_and_counted(tmp_path):
     random_parallel_model().save(tmp_path / "m")
     long = b" ".join([b"saa"] * 12) + b" ||| " + b" ".join([b"taa"] * 3) + b" ||| 0.5\n"
     table = write(tmp_path / "t", b"saa ||| taa ||| 0.5\n" + long)
-    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
-    assert (done.code, "1 are longer than a model reads" in done.err) == (0, True)
+    outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
+    assert (outcome.code, "1 are longer than a model reads" in outcome.err) == (0, True)
     model = PairClassifierModel.load(tmp_path / "m")
     expected = model.probabilities([b"saa", b"saa " * 12], [b"taa", b"taa " * 3])
     assert column((tmp_path / "o").read_bytes()) == pytest.approx(expected, rel=1e-4)
@@ -143,5 +143,7 @@ def test_torch_is_loaded_for_a_classifier_alone(classifier_folder, model_folder,
         "sys.exit(40 + ('torch' in sys.modules))"
     )
     for folder, found in ((model_folder, 40), (classifier_folder, 41)):
-        done = subprocess.run([sys.executable, "-c", code, str(table), str(folder)], capture_output=True, check=False)
-        assert done.returncode == found, done.stderr
+        outcome = subprocess.run(
+            [sys.executable, "-c", code, str(table), str(folder)], capture_output=True, check=False
+        )
+        assert outcome.returncode == found, outcome.stderr

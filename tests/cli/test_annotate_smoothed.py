@@ -59,19 +59,19 @@ def test_order_of_columns(table, model_folder, tmp_path):
 
 def test_no_model_is_needed_and_none_looked_for(table, tmp_path, monkeypatch):
     monkeypatch.setenv("PHRASETOOL_MODEL", str(tmp_path / "nowhere"))
-    done = run_outside("annotate", table, "--smoothing", "kneser-ney", "-o", tmp_path / "o.gz")
-    assert done.code == 0
-    assert "annotated 1,240 entries\n" in done.err
-    assert "6 scores instead of 4" in done.err
-    assert "seen only once" not in done.err
+    outcome = run_outside("annotate", table, "--smoothing", "kneser-ney", "-o", tmp_path / "o.gz")
+    assert outcome.code == 0
+    assert "annotated 1,240 entries\n" in outcome.err
+    assert "6 scores instead of 4" in outcome.err
+    assert "seen only once" not in outcome.err
 
 
 def test_any_number_of_scores_and_a_pruned_table(tmp_path):
     source = write(tmp_path / "t", b"a ||| b ||| .5 ||| ||| 4 8 2\na ||| c ||| .5 |||  |||2 8 2 \n")
-    done = run_inside("annotate", source, "--smoothing", "kneser-ney", "-o", "-")
+    outcome = run_inside("annotate", source, "--smoothing", "kneser-ney", "-o", "-")
     # Of 2 each 0.1 stays; 1.9 for each entry of a phrase comes back by the share of the other's entries.
-    assert done.out == b"a ||| b ||| .5 0.25 0.5 ||| ||| 4 8 2\na ||| c ||| .5 0.25 1 |||  |||2 8 2 \n"
-    assert f"no entry of {source} was seen only once" in done.err
+    assert outcome.out == b"a ||| b ||| .5 0.25 0.5 ||| ||| 4 8 2\na ||| c ||| .5 0.25 1 |||  |||2 8 2 \n"
+    assert f"no entry of {source} was seen only once" in outcome.err
 
 
 def test_without_counts(tmp_path):
@@ -104,8 +104,8 @@ def test_a_table_that_can_be_read_once_only(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("-", pipe):
-        done = run_inside("annotate", path, "--smoothing", "good-turing", "-o", tmp_path / "o", stdin=b"")
-        assert (done.code, "reads the table twice" in done.err) == (2, True)
+        outcome = run_inside("annotate", path, "--smoothing", "good-turing", "-o", tmp_path / "o", stdin=b"")
+        assert (outcome.code, "reads the table twice" in outcome.err) == (2, True)
     loud = run_inside("annotate", tmp_path / "t", "--smoothing", "loud")
     assert (loud.code, "kneser-ney" in loud.err) == (2, True)
     assert annotate(tmp_path / "none").code == 1
@@ -118,8 +118,8 @@ def test_the_ini_has_a_weight_for_every_column(table, model_folder, tmp_path, mo
     write(tmp_path / "t", read(table))
     write(tmp_path / "ini", INI.encode())
     more = ["-m", model_folder] * models
-    done = annotate("t", "--moses-ini", "ini", "--moses-ini-out", "more.ini", *more)
-    assert done.code == 0
+    outcome = annotate("t", "--moses-ini", "ini", "--moses-ini-out", "more.ini", *more)
+    assert outcome.code == 0
     after = read_moses_ini("more.ini")
     columns = 2 + 2 * models
     assert after.features[0].arguments["num-features"] == str(4 + columns)

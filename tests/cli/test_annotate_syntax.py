@@ -44,11 +44,11 @@ def cosines(folder):
 
 
 def test_one_column_is_the_cosine_of_each_pair(syntax_folder, table, tmp_path):
-    done = run_inside("annotate", table, "-m", syntax_folder, "-o", tmp_path / "a.gz")
-    assert done.code == 0, done.err
-    assert f"a column is exp(cosine - 1) of syntax by {syntax_folder}" in done.err
-    assert "1 have only unknown words on a side" in done.err
-    assert "5 scores instead of 4" in done.err
+    outcome = run_inside("annotate", table, "-m", syntax_folder, "-o", tmp_path / "a.gz")
+    assert outcome.code == 0, outcome.err
+    assert f"a column is exp(cosine - 1) of syntax by {syntax_folder}" in outcome.err
+    assert "1 have only unknown words on a side" in outcome.err
+    assert "5 scores instead of 4" in outcome.err
     written = read(tmp_path / "a.gz")
     assert naive.cut_columns(written, 1) == TABLE
     expected = cosines(syntax_folder)
@@ -99,8 +99,8 @@ def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_
     threshold = float(np.nanmedian(cosines(syntax_folder)))
     alone = run_inside("prune", table, "-m", syntax_folder, "--method", "syntax", "-t", f"{threshold:.4f}", "-q",
                        "--keep-top", "0", "--protect", "none")  # fmt: skip
-    found = cosines(syntax_folder)
-    stays = np.isnan(found) | (found >= np.float32(f"{threshold:.4f}"))
+    result = cosines(syntax_folder)
+    stays = np.isnan(result) | (result >= np.float32(f"{threshold:.4f}"))
     assert alone.out == b"".join(line for line, good in zip(TABLE.splitlines(True), stays, strict=True) if good)
     wrong = run_inside("prune", table, "-m", model_folder, "--method", "syntax", *size, "--force")
     assert (wrong.code, "not a syntactic encoder" in wrong.message) == (1, True)
@@ -112,10 +112,10 @@ def test_pruning_by_it_is_by_the_cosine(syntax_folder, model_folder, table, tmp_
 def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table, tmp_path):
     size = ("--target-size", "0.4", "--protect", "none", "--force", "--threads", "1", "-o")
     both = ("prune", table, "--method", "semantic+syntax", *size)
-    done = run_inside(*both, tmp_path / "a", "-m", model_folder, "-m", syntax_folder)
-    assert done.code == 0, done.err
-    assert "model:rae-" in done.err
-    assert "|model:syntax-" in done.err
+    outcome = run_inside(*both, tmp_path / "a", "-m", model_folder, "-m", syntax_folder)
+    assert outcome.code == 0, outcome.err
+    assert "model:rae-" in outcome.err
+    assert "|model:syntax-" in outcome.err
     again = run_inside(*both, tmp_path / "b", "-m", syntax_folder, "-m", model_folder, "--block-bytes", 200, "-q")
     assert again.code == 0, again.err
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -144,8 +144,8 @@ def test_long_phrases_say_nothing_and_are_counted(tmp_path):
     random_syntax_model(longest=12).save(tmp_path / "m")
     long = b" ".join([b"The"] * 30) + b" ||| Die ||| 0.5\n"
     table = write(tmp_path / "t", b"The ||| Die ||| 0.5\n" + long)
-    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
-    assert (done.code, "1 are longer than a model reads" in done.err) == (0, True)
+    outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "o")
+    assert (outcome.code, "1 are longer than a model reads" in outcome.err) == (0, True)
     assert column((tmp_path / "o").read_bytes())[1] == 1
     assert column((tmp_path / "o").read_bytes())[0] < 1
 
@@ -164,10 +164,10 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
     monkeypatch.setattr(windowed_scores, "WINDOW", 40)
     tags = ("--tagger", toy_tagger_folder, "--languages", "en,de")
     command = ("annotate", table, "-m", syntax_folder, *tags, "-o")
-    done = run_inside(*command, tmp_path / "a", "--syntax-columns", "all", "--threads", 1)
-    assert done.code == 0, done.err
-    assert "7 scores instead of 4" in done.err
-    assert "a column is p(tags of target | source) by" in done.err
+    outcome = run_inside(*command, tmp_path / "a", "--syntax-columns", "all", "--threads", 1)
+    assert outcome.code == 0, outcome.err
+    assert "7 scores instead of 4" in outcome.err
+    assert "a column is p(tags of target | source) by" in outcome.err
     written = (tmp_path / "a").read_bytes()
     assert naive.cut_columns(written, 3) == TABLE
     model = SyntaxModel.load(syntax_folder)
@@ -209,8 +209,8 @@ def test_likelihoods_are_columns(syntax_folder, toy_tagger_folder, toy_tagger, t
 )
 def test_columns_that_cannot_be_had_are_refused(arguments, said, syntax_folder, toy_tagger_folder, model_folder, table):
     given = [toy_tagger_folder if one == "T" else one for one in arguments]
-    done = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
-    assert (done.code, said in done.err) == (2, True), done.err
+    outcome = run_inside("annotate", table, "-m", syntax_folder, *given, "-o", "-")
+    assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     if "--syntax-columns" in arguments:
         other = run_inside("annotate", table, "-m", model_folder, *given, "-o", "-")
         assert (other.code, "is for an encoder of syntax; name one with -m" in other.err) == (2, True)
@@ -224,5 +224,5 @@ def test_torch_is_not_loaded(syntax_folder, table):
         "sys.exit(40 + ('torch' in sys.modules))"
     )
     command = [sys.executable, "-c", code, str(table), str(syntax_folder)]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == 40, done.stderr
+    outcome = subprocess.run(command, capture_output=True, check=False)
+    assert outcome.returncode == 40, outcome.stderr

@@ -35,18 +35,18 @@ def files(tmp_path):
 @pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 100)])
 def test_a_table_gets_entries_and_an_ini(files, options):
     table, ini, document = files / "table.gz", files / "out.ini", files / "json"
-    done = run_inside(
+    outcome = run_inside(
         "augment", table, "--text", files / "text", "--reference", files / "reference", "--moses-ini",
         files / "moses.ini", "--moses-ini-out", ini, "--json", document, "--list", files / "list", *options,
     )  # fmt: skip
-    assert done.code == 0, done.err
-    found = json.loads(document.read_text())
+    assert outcome.code == 0, outcome.err
+    report = json.loads(document.read_text())
     before, after = read(table).splitlines(), read(files / "table.augmented.gz").splitlines()
-    assert len(after) == len(before) + found["entries"] == found["lines"] + found["entries"]
-    assert len(read(files / "list").splitlines()) == found["entries"]
+    assert len(after) == len(before) + report["entries"] == report["lines"] + report["entries"]
+    assert len(read(files / "list").splitlines()) == report["entries"]
     assert "num-features=8" in ini.read_text()
-    said = done.err.splitlines()
-    assert said[0] == "phrasetool: 3 words (4 in the text) had no entry; 3 have " + f"{found['entries']:,} now"
+    said = outcome.err.splitlines()
+    assert said[0] == "phrasetool: 3 words (4 in the text) had no entry; 3 have " + f"{report['entries']:,} now"
     assert [line.split(":")[1].strip() for line in said[1:5]] == ["compound", "inflection", "meaning", "copy"]
     assert said[5].startswith("phrasetool: in the reference: some translation of ")
     assert said[6].endswith("with 8 scores instead of 4; the new weights are 0: tune them")
@@ -70,18 +70,18 @@ def test_rare_words_get_more(files, options):
     write(table, b"".join(sorted(lines)))
     write(files / "text", "das grüner haus .\n".encode())
     write(files / "reference", b"the green house .\n")
-    done = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--list", files / "list", *options)
-    assert done.code == 0, done.err
-    found = read(files / "table.augmented.gz").decode().splitlines()
-    assert found == sorted(found, key=str.encode)
-    own = [line.split(" ||| ")[1] for line in found if line.startswith("grüner |||")]
+    outcome = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--list", files / "list", *options)
+    assert outcome.code == 0, outcome.err
+    result = read(files / "table.augmented.gz").decode().splitlines()
+    assert result == sorted(result, key=str.encode)
+    own = [line.split(" ||| ")[1] for line in result if line.startswith("grüner |||")]
     assert "green" in own
     assert own.count("wrong") == 1
-    assert "phrasetool: 1 words (1 in the text) were rare; 1 have " in done.err
+    assert "phrasetool: 1 words (1 in the text) were rare; 1 have " in outcome.err
     assert b"gr\xc3\xbcner\tgreen\t" in read(files / "list")
-    told = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--reference", files / "reference", "-o",
-                      files / "again.gz", "--json", files / "json")  # fmt: skip
-    assert told.code == 0
+    outcome = run_inside("augment", table, "--text", files / "text", "--rare", 1, "--reference", files / "reference",
+                         "-o", files / "again.gz", "--json", files / "json")  # fmt: skip
+    assert outcome.code == 0
     report = json.loads((files / "json").read_text())
     assert report["rare"] == {
         "words": 1, "tokens": 1, "translated": 1, "entries": len(own) - 1, "right": 1,
@@ -89,14 +89,14 @@ def test_rare_words_get_more(files, options):
     assert read(files / "again.gz") == read(files / "table.augmented.gz")
     # Nothing is rare that was seen more often.
     assert run_inside("augment", table, "--text", files / "text", "-o", files / "plain.gz").code == 0
-    assert len(read(files / "plain.gz").splitlines()) == len(found) - len(own) + 1
+    assert len(read(files / "plain.gz").splitlines()) == len(result) - len(own) + 1
 
 
 def test_nothing_is_new(files):
     write(files / "known", b"haus\n")
-    done = run_inside("augment", files / "table.gz", "--text", files / "known", "--evidence", "copy")
-    assert done.code == 0
-    assert done.err.splitlines()[0] == "phrasetool: all words of the text have entries: none is new"
+    outcome = run_inside("augment", files / "table.gz", "--text", files / "known", "--evidence", "copy")
+    assert outcome.code == 0
+    assert outcome.err.splitlines()[0] == "phrasetool: all words of the text have entries: none is new"
     assert len(read(files / "table.augmented.gz").splitlines()) == len(read(files / "table.gz").splitlines())
 
 
@@ -119,7 +119,7 @@ def test_nothing_is_new(files):
 def test_wrong_uses(files, monkeypatch, arguments, code, said):
     monkeypatch.chdir(files)
     before = sorted(path.name for path in files.iterdir())
-    done = run_inside("augment", *arguments)
-    assert done.code == code
-    assert said in done.message
+    outcome = run_inside("augment", *arguments)
+    assert outcome.code == code
+    assert said in outcome.message
     assert sorted(path.name for path in files.iterdir()) == before

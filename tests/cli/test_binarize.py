@@ -34,30 +34,30 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_it_prints_the_lines_of_the_ini(folder, kind, made, feature):
-    done = run_inside("binarize", "table.gz", "--to", kind, "-o", "small", "--reordering-table", "reordering.gz")
-    assert done.code == 0
-    assert done.out.decode().splitlines() == [
+    outcome = run_inside("binarize", "table.gz", "--to", kind, "-o", "small", "--reordering-table", "reordering.gz")
+    assert outcome.code == 0
+    assert outcome.out.decode().splitlines() == [
         f"{feature} name=TranslationModel0 num-features=2 path={folder / made} input-factor=0 output-factor=0",
         "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff input-factor=0 "
         f"output-factor=0 path={folder / 'reordering'}",
     ]
-    assert done.err.count("phrasetool: running in ") == 2
+    assert outcome.err.count("phrasetool: running in ") == 2
     assert sorted(os.listdir(folder)) == sorted(["bin", "reordering.gz", "reordering.minlexr", made, "table.gz"])
 
 
 def test_quiet(folder):
     options = ("-q", "--name", "Other", "--factors", "1,2")
-    done = run_inside("binarize", "table.gz", "--to", "ondisk", "-o", "small", *options)
-    assert done.err == ""
-    assert b"name=Other " in done.out
-    assert done.out.endswith(b"output-factor=0,1\n")
+    outcome = run_inside("binarize", "table.gz", "--to", "ondisk", "-o", "small", *options)
+    assert outcome.err == ""
+    assert b"name=Other " in outcome.out
+    assert outcome.out.endswith(b"output-factor=0,1\n")
 
 
 def test_a_program_that_fails(folder, monkeypatch):
     monkeypatch.setenv("FAKE_FAILURE", "CreateProbingPT")
-    done = run_outside("binarize", "table.gz", "--to", "probing", "-o", "small")
-    assert (done.code, done.out) == (1, b"")
-    assert done.err.splitlines()[1:] == [
+    outcome = run_outside("binarize", "table.gz", "--to", "probing", "-o", "small")
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert outcome.err.splitlines()[1:] == [
         "phrasetool: CreateProbingPT: Starting...",
         "phrasetool: CreateProbingPT: cmph: no memory",
         "phrasetool: error: CreateProbingPT ended with code 3; nothing was written",
@@ -98,8 +98,8 @@ def test_a_stop_leaves_nothing_behind(folder, number):
     ],
 )
 def test_bad_input(folder, arguments, code, message):
-    done = run_inside("binarize", *arguments)
-    assert done.code == code
-    assert message in done.err
-    assert done.out == b""
+    outcome = run_inside("binarize", *arguments)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert outcome.out == b""
     assert sorted(os.listdir(folder)) == ["bin", "reordering.gz", "table.gz"]

@@ -10,9 +10,9 @@ from tests.commands import clean_environment, run_outside
 def completed(line):
     """What bash is told about the last word of a command line: kinds and values."""
     words = line.split(" ")
-    done = run_outside(COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), _PHRASETOOL_COMPLETE="bash_complete")
-    assert (done.code, done.err) == (0, "")
-    return [tuple(row.split(",", 1)) for row in done.out.decode().splitlines()]
+    outcome = run_outside(COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), _PHRASETOOL_COMPLETE="bash_complete")
+    assert (outcome.code, outcome.err) == (0, "")
+    return [tuple(row.split(",", 1)) for row in outcome.out.decode().splitlines()]
 
 
 def test_commands_are_listed_without_importing_one():
@@ -25,12 +25,12 @@ def test_commands_are_listed_without_importing_one():
         "run()"
     )
     words = {"COMP_WORDS": "phrasetool ", "COMP_CWORD": "1", "_PHRASETOOL_COMPLETE": "bash_complete"}
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", code], env=clean_environment(**words), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert [tuple(row.split(",", 1)) for row in done.stdout.splitlines()] == [("plain", name) for name in COMMANDS]
-    assert done.stderr.strip() == "[]"
+    assert outcome.returncode == 0, outcome.stderr
+    assert [tuple(row.split(",", 1)) for row in outcome.stdout.splitlines()] == [("plain", name) for name in COMMANDS]
+    assert outcome.stderr.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_completion(line, expected):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_script_for_a_shell(shell):
-    done = run_outside(_PHRASETOOL_COMPLETE=f"{shell}_source")
-    assert done.code == 0
-    assert "_PHRASETOOL_COMPLETE" in done.out.decode()
+    outcome = run_outside(_PHRASETOOL_COMPLETE=f"{shell}_source")
+    assert outcome.code == 0
+    assert "_PHRASETOOL_COMPLETE" in outcome.out.decode()

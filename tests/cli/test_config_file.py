@@ -24,14 +24,14 @@ def configured(folder, text, *arguments, name="phrasetool.toml"):
 
 
 def test_the_file_of_the_folder_is_read(folder, model_folder):
-    done = configured(folder, f"{RULE}model = '{model_folder}'\n", "prune", "t")
-    assert (done.code, done.out, done.err) == (0, TABLES["lattice"], "")
+    outcome = configured(folder, f"{RULE}model = '{model_folder}'\n", "prune", "t")
+    assert (outcome.code, outcome.out, outcome.err) == (0, TABLES["lattice"], "")
 
 
 def test_the_file_that_is_named_is_read_instead(folder, model_folder):
     (folder / "phrasetool.toml").write_text("[nothing]\n")
-    done = configured(folder, RULE, "--config", "other", "prune", "t", "-m", model_folder, name="other")
-    assert (done.code, done.out) == (0, TABLES["lattice"])
+    outcome = configured(folder, RULE, "--config", "other", "prune", "t", "-m", model_folder, name="other")
+    assert (outcome.code, outcome.out) == (0, TABLES["lattice"])
 
 
 def test_the_command_line_wins_also_over_what_excludes_it(folder, model_folder):
@@ -43,14 +43,14 @@ def test_the_command_line_wins_also_over_what_excludes_it(folder, model_folder):
 
 def test_an_option_that_may_come_again_is_one_value_or_a_list(folder, model_folder):
     for value in (f"'{model_folder}'", f"['{model_folder}']"):
-        done = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")
-        assert done.code == 0, done.err
+        outcome = configured(folder, f"[annotate]\nmodel = {value}\njson = 'a.json'\n", "annotate", "t", "-o", "a")
+        assert outcome.code == 0, outcome.err
         assert json.loads((folder / "a.json").read_text())["columns"] == 2
 
 
 def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
-    done = configured(folder, f"{RULE}model = '{model_folder}'\n", "ems-prune", "t", "small")
-    assert (done.code, done.err) == (0, "")
+    outcome = configured(folder, f"{RULE}model = '{model_folder}'\n", "ems-prune", "t", "small")
+    assert (outcome.code, outcome.err) == (0, "")
     assert (folder / "small.gz").exists()
 
 
@@ -71,9 +71,9 @@ def test_ems_prune_prunes_as_prune_is_configured(folder, model_folder):
     ],
 )
 def test_what_is_wrong_has_a_line(folder, text, line, message):
-    done = configured(folder, text, "prune", "t", "-t", "-1")
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: phrasetool.toml:{line}: {message}")
+    outcome = configured(folder, text, "prune", "t", "-t", "-1")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: phrasetool.toml:{line}: {message}")
 
 
 def test_bytes_that_are_no_text(folder):
@@ -86,14 +86,14 @@ def test_a_named_file_that_is_not_there(folder):
 
 
 def test_debug_may_stand_behind_it(folder):
-    done = run_inside("--config", "no", "--debug", "prune", "t")
-    assert "Traceback" in done.err
+    outcome = run_inside("--config", "no", "--debug", "prune", "t")
+    assert "Traceback" in outcome.err
 
 
 def test_help_of_a_configured_command_has_its_names(folder):
     (folder / "phrasetool.toml").write_text("[lm]\norder = 3\n[filter-pt]\non-error = 'skip'\n")
-    done = run_outside("lm", "-h", cwd=folder)
-    assert (done.code, done.err) == (0, "")
+    outcome = run_outside("lm", "-h", cwd=folder)
+    assert (outcome.code, outcome.err) == (0, "")
     # There, -h says that the table is hierarchical.
     assert run_outside("filter-pt", "-h", cwd=folder).err.startswith("phrasetool: error: nothing to do")
 
@@ -105,6 +105,6 @@ def test_the_overview_reads_none(folder):
 def test_what_others_run_reads_none(folder):
     """The demo shows commands, and makes of them what is shown."""
     (folder / "phrasetool.toml").write_text("[extract]\nmax-length = 1\n[moses-ini]\nno-such = 1\n")
-    done = run_outside("--config", os.devnull, "demo", "--files", "made", cwd=folder)
-    assert done.code == 0, done.err
+    outcome = run_outside("--config", os.devnull, "demo", "--files", "made", cwd=folder)
+    assert outcome.code == 0, outcome.err
     assert (folder / "made/engine/moses.ini").exists()

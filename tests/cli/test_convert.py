@@ -28,8 +28,8 @@ def test_directions_and_names(tmp_path, model_folder):
     assert convert(tmp_path / "t.parquet", "-o", "-").out == TABLES["model 1"]
     piped = run_inside("convert", "-", "-o", "-", "-q", stdin=gzip.compress(TABLES["model 1"])).out
     assert piped == (tmp_path / "t.parquet").read_bytes()
-    done = run_inside("annotate", tmp_path / "t.parquet", "-m", model_folder, "-q", "-o", "-")
-    assert "phrasetool convert" in done.message
+    outcome = run_inside("annotate", tmp_path / "t.parquet", "-m", model_folder, "-q", "-o", "-")
+    assert "phrasetool convert" in outcome.message
     with pytest.raises(DataError, match="Parquet"), Input(str(tmp_path / "t.parquet")) as source, Output("-") as output:
         table_to_parquet(source, output)
 
@@ -45,18 +45,18 @@ def test_threads_change_nothing(tmp_path):
 def test_what_it_says(tmp_path, name):
     table = write(tmp_path / "t", TABLES[name])
     packed = tmp_path / "t.parquet"
-    said = []
+    recorded = []
     for arguments in ((table, "-o", packed), (packed, "-o", tmp_path / "back")):
-        done = run_inside("convert", *arguments)
-        assert (done.code, done.out) == (0, b"")
-        said.append(done.err.splitlines()[-1])
+        outcome = run_inside("convert", *arguments)
+        assert (outcome.code, outcome.out) == (0, b"")
+        recorded.append(outcome.err.splitlines()[-1])
     assert (tmp_path / "back").read_bytes() == TABLES[name]
-    assert said[0] == said[1]
+    assert recorded[0] == recorded[1]
     rows = pq.read_table(packed, columns=["raw"])["raw"]
     whole = len(rows) - rows.null_count
     columns = naive.first_score_count(TABLES[name])
     expected = f"converted {TABLES[name].count(bytes([10])):,} entries of {max(columns, 0)} scores"
-    assert said[0] == f"phrasetool: {expected}" + (f"; {whole:,} lines kept whole" if whole else "")
+    assert recorded[0] == f"phrasetool: {expected}" + (f"; {whole:,} lines kept whole" if whole else "")
 
 
 @pytest.mark.parametrize("arguments", [(), ("t",), ("t", "u", "-o", "v"), ("t", "-o", "v", "--threads", "-1")])
@@ -69,8 +69,8 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     table = write(tmp_path / "t.gz", TABLES["model 1"])
     table.write_bytes(table.read_bytes()[:-9])
     old = write(tmp_path / "t.parquet", b"old")
-    done = convert(table, "-o", old)
-    assert done.code == 1
-    assert "the gzip data end too early" in done.message
+    outcome = convert(table, "-o", old)
+    assert outcome.code == 1
+    assert "the gzip data end too early" in outcome.message
     assert old.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.gz", "t.parquet"]

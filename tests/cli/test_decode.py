@@ -35,11 +35,11 @@ class Example:
     def best(self, model=None):
         """The best translations."""
         model = model or self.model
-        found = []
+        collected = []
         for sentence in self.sentences:
             best = max(naive.derivations(model, sentence), key=lambda d: naive.score(model, d))
-            found.append(b" ".join(naive.target(best)))
-        return b"".join(line + b"\n" for line in found)
+            collected.append(b" ".join(naive.target(best)))
+        return b"".join(line + b"\n" for line in collected)
 
     def changed_ini(self, old, new):
         """Another ini in the same folder."""
@@ -60,9 +60,9 @@ NO_PRUNING = ("--beam-threshold", "0", "--stack", "2000")
 
 @pytest.mark.parametrize("search", [("stack",), ("cube", "--pop-limit", "1000000")])
 def test_the_translations_are_the_best(example, search):
-    done = decode(example.ini, example.text, "--search", *search, *NO_PRUNING)
-    assert (done.code, done.err) == (0, "")
-    assert done.out == example.best()
+    outcome = decode(example.ini, example.text, "--search", *search, *NO_PRUNING)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == example.best()
 
 
 def test_ways_in_and_out(example, tmp_path):
@@ -90,12 +90,12 @@ def test_n_best_lists(example, tmp_path):
         ("c", ("--all-derivations", "--segmentation"), False, True),
     ]:
         path, out = tmp_path / name, tmp_path / "out"
-        done = decode(example.ini, example.text, "-o", out, "--n-best-list", path, 5, *options)
-        assert (done.code, done.err) == (0, "")
+        outcome = decode(example.ini, example.text, "-o", out, "--n-best-list", path, 5, *options)
+        assert (outcome.code, outcome.err) == (0, "")
         # The list does not change the translations.
         assert read(out) == best
-        found = translator.translate_all(source.sentences, model.search, 5, distinct)
-        lines = [n_best_lines(translator, i, f, model.listed, extra, extra) for i, f in enumerate(found)]
+        result = translator.translate_all(source.sentences, model.search, 5, distinct)
+        lines = [n_best_lines(translator, i, f, model.listed, extra, extra) for i, f in enumerate(result)]
         assert read(path) == b"".join(lines)
         candidates = list(read_n_best(str(path)))
         assert {c.sentence for c in candidates} == set(range(len(example.sentences)))
@@ -110,8 +110,10 @@ def test_threads_make_no_difference(example, tmp_path):
     outputs = []
     for threads in (1, 2):
         out, listing = tmp_path / f"out{threads}.gz", tmp_path / f"list{threads}.gz"
-        done = decode(example.ini, text, "-o", out, "--n-best-list", listing, 4, "--segmentation", "--threads", threads)
-        assert done.code == 0
+        outcome = decode(
+            example.ini, text, "-o", out, "--n-best-list", listing, 4, "--segmentation", "--threads", threads
+        )
+        assert outcome.code == 0
         outputs.append((out.read_bytes(), listing.read_bytes()))
     assert outputs[0] == outputs[1]
 
@@ -157,9 +159,9 @@ def test_a_table_of_another_model_in_the_working_directory(example, tmp_path, mo
     plain = decode(example.ini, example.text).out
     other = write(tmp_path / "table.gz", b"a ||| of another model ||| 1\n")
     monkeypatch.chdir(tmp_path)
-    done = decode(example.ini, example.text)
-    assert (done.code, done.out) == (0, plain)
-    assert done.message.endswith("table.gz of the working directory, which differs from that in "
+    outcome = decode(example.ini, example.text)
+    assert (outcome.code, outcome.out) == (0, plain)
+    assert outcome.message.endswith("table.gz of the working directory, which differs from that in "
                                  f"{example.ini.parent}, is not used")  # fmt: skip
     # The same file in both is no reason for a word.
     other.unlink()
@@ -195,15 +197,15 @@ def test_another_table(example, tmp_path):
     refused = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0)
     assert refused.code == 1
     assert f"{example.arpa}: the language model knows 0.0 % of the 6 target words of {table}; " in refused.message
-    done = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0, "--force")
-    assert done.message.endswith("expected a model of the table's target language")
-    assert done.out == b"".join(b" ".join(w * 2 for w in sentence) + b"\n" for sentence in example.sentences)
+    outcome = decode(example.ini, example.text, "--table", table, "--distortion-limit", 0, "--force")
+    assert outcome.message.endswith("expected a model of the table's target language")
+    assert outcome.out == b"".join(b" ".join(w * 2 for w in sentence) + b"\n" for sentence in example.sentences)
 
 
 def test_what_it_says(example, tmp_path):
-    done = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
-    assert done.code == 0
-    first, paths, share, last = done.err.splitlines()
+    outcome = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
+    assert outcome.code == 0
+    first, paths, share, last = outcome.err.splitlines()
     where = f"{example.ini}: its paths start from {example.ini.parent}: "
     assert paths.startswith(f"phrasetool: {where}")
     assert paths.endswith(" does not exist in the working directory, where Moses looks")
@@ -221,9 +223,9 @@ def test_a_text_that_the_table_does_not_know(example, tmp_path):
     assert refused.message.startswith(f"phrasetool: {text}: 100.0 % of its 20 tokens have no translation in ")
     assert refused.message.endswith("; --force continues anyway")
     assert not (tmp_path / "out").exists()
-    done = run_inside("decode", "--moses-ini", example.ini, text, "-q", "--force")
-    assert (done.code, done.out) == (0, text.read_bytes())
-    assert f"phrasetool: warning: {text}: 100.0 % of its 20 tokens have no translation in " in done.message
+    outcome = run_inside("decode", "--moses-ini", example.ini, text, "-q", "--force")
+    assert (outcome.code, outcome.out) == (0, text.read_bytes())
+    assert f"phrasetool: warning: {text}: 100.0 % of its 20 tokens have no translation in " in outcome.message
     assert run_inside("decode", "--moses-ini", example.ini, write(text, b"\n"), "-q").err == ""
 
 
@@ -283,9 +285,9 @@ def test_bad_models_are_refused_in_one_line(example, faulty, tmp_path, name, old
     out, listing = tmp_path / "out", tmp_path / "list"
     out.write_bytes(b"precious")
     before = sorted(tmp_path.iterdir())
-    done = decode(ini, "-", "-o", out, "--n-best-list", listing, 3, stdin=b"a b c d e q\n")
-    assert done.code == 1
-    assert re.search(message, done.message), done.message
+    outcome = decode(ini, "-", "-o", out, "--n-best-list", listing, 3, stdin=b"a b c d e q\n")
+    assert outcome.code == 1
+    assert re.search(message, outcome.message), outcome.message
     assert out.read_bytes() == b"precious"
     assert sorted(tmp_path.iterdir()) == before
 
@@ -293,9 +295,9 @@ def test_bad_models_are_refused_in_one_line(example, faulty, tmp_path, name, old
 def test_damaged_gzip(example, tmp_path):
     table = tmp_path / "table.gz"
     table.write_bytes(read(example.ini.parent / "table.gz")[:0] + gzip.compress(b"a ||| x ||| 1\n" * 5000)[:60])
-    done = decode(example.ini, example.text, "--table", table, "-o", tmp_path / "out")
-    assert done.code == 1
-    assert "the gzip data end too early" in done.message
+    outcome = decode(example.ini, example.text, "--table", table, "-o", tmp_path / "out")
+    assert outcome.code == 1
+    assert "the gzip data end too early" in outcome.message
     assert not (tmp_path / "out").exists()
     table.write_bytes(b"")
     assert "0 bytes" in decode(example.ini, example.text, "--table", table).message
@@ -307,8 +309,8 @@ def test_nothing_the_model_needs_is_written_over(example, tmp_path):
     before = [path.read_bytes() for path in files]
     for path in files:
         assert "the output is the input" in decode(*arguments, "-o", path).message
-        done = decode(*arguments, "-o", tmp_path / "out", "--n-best-list", path, 3)
-        assert "the output is the input" in done.message
+        outcome = decode(*arguments, "-o", tmp_path / "out", "--n-best-list", path, 3)
+        assert "the output is the input" in outcome.message
     assert [path.read_bytes() for path in files] == before
     assert "two outputs" in decode(*arguments, "--n-best-list", "-", 3).message
     same = tmp_path / "out"
@@ -336,9 +338,9 @@ def test_missing_files(example, tmp_path):
 
 def test_as_a_process(example, tmp_path):
     """The installed command, with a reader that goes away."""
-    done = run_outside("decode", "--moses-ini", example.ini, example.text)
-    assert done.code == 0
-    assert done.out == decode(example.ini, example.text).out
+    outcome = run_outside("decode", "--moses-ini", example.ini, example.text)
+    assert outcome.code == 0
+    assert outcome.out == decode(example.ini, example.text).out
 
 
 @pytest.mark.parametrize(
@@ -350,9 +352,9 @@ def test_as_a_process(example, tmp_path):
     ],
 )
 def test_options_that_nothing_would_come_of_are_refused(example, options, message):
-    done = decode(example.ini, example.text, *options)
-    assert (done.code, done.out) == (2, b"")
-    assert message in done.message
+    outcome = decode(example.ini, example.text, *options)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert message in outcome.message
 
 
 def test_a_name_that_the_table_does_not_know_is_copied_with_a_warning(example):

@@ -19,8 +19,8 @@ def test_what_is_tried_next_works(demo_files, monkeypatch):
     assert own.startswith("phrasetool improve ")
     for line in lines:
         words = shlex.split(line.partition("|")[0])[1:]
-        done = run_inside(*words)
-        assert done.code == 0, done.err
+        outcome = run_inside(*words)
+        assert outcome.code == 0, outcome.err
 
 
 def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp_path):
@@ -33,8 +33,8 @@ def test_files_are_made_again_but_no_folder_of_a_user_is_touched(demo_files, tmp
     with pytest.raises(PhraseToolError, match="exists and is not a folder that the demo made"):
         steps.prepare(tmp_path)
     assert (tmp_path / "thesis").read_text() == "x"
-    done = run_inside("demo", "--files", tmp_path / "thesis")
-    assert (done.code, done.message[:11]) == (1, "phrasetool:")
+    outcome = run_inside("demo", "--files", tmp_path / "thesis")
+    assert (outcome.code, outcome.message[:11]) == (1, "phrasetool:")
 
 
 def test_what_is_not_installed_is_seen():

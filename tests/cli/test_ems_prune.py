@@ -21,10 +21,10 @@ CRASHES = re.compile(
 def test_stems(model_folder, tmp_path, name):
     write(tmp_path / name, TEXT)
     rule = ("-m", model_folder, "-t", "0.3", "--keep-top", "1")
-    done = run_inside("ems-prune", *rule, tmp_path / "phrase-table.3", tmp_path / "phrase-table-pruned.3")
-    assert done.code == 0
-    assert done.out == b""
-    assert not CRASHES.search(done.err)
+    outcome = run_inside("ems-prune", *rule, tmp_path / "phrase-table.3", tmp_path / "phrase-table-pruned.3")
+    assert outcome.code == 0
+    assert outcome.out == b""
+    assert not CRASHES.search(outcome.err)
     assert sorted(os.listdir(tmp_path)) == sorted([name, "phrase-table-pruned.3.gz"])
     plain = run_inside("prune", tmp_path / name, *rule, "-q")
     assert read(tmp_path / "phrase-table-pruned.3.gz") == plain.out
@@ -34,12 +34,12 @@ def test_a_reordering_table_in_step(model_folder, tmp_path):
     lines = [line.split(b" ||| ") for line in TEXT.splitlines()]
     write(tmp_path / "pt.gz", TEXT)
     write(tmp_path / "ro.gz", b"".join(b" ||| ".join([*line[:2], b"0.5 0.5"]) + b"\n" for line in lines))
-    done = run_inside(
+    outcome = run_inside(
         "ems-prune", "-q", "-m", model_folder, "-t", "0.3", "--keep-top", "1",
         "--reordering-table", tmp_path / "ro.gz", "--reordering-out", tmp_path / "ro.small.gz",
         tmp_path / "pt", tmp_path / "small",
     )  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     kept = [line.split(b" ||| ")[:2] for line in read(tmp_path / "small.gz").splitlines()]
     assert 0 < len(kept) < len(lines)
     assert [line.split(b" ||| ")[:2] for line in read(tmp_path / "ro.small.gz").splitlines()] == kept
@@ -48,8 +48,8 @@ def test_a_reordering_table_in_step(model_folder, tmp_path):
 def test_a_factored_table_keeps_its_suffix(model_folder, tmp_path):
     write(tmp_path / "pt.1.0-0,1.gz", TABLES["factored target"])
     write(tmp_path / "pt.1.lex.gz", b"")
-    done = run_inside("ems-prune", "-q", "-m", model_folder, "-t", "-1", tmp_path / "pt.1", tmp_path / "small.1")
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("ems-prune", "-q", "-m", model_folder, "-t", "-1", tmp_path / "pt.1", tmp_path / "small.1")
+    assert (outcome.code, outcome.err) == (0, "")
     assert read(tmp_path / "small.1.0-0,1.gz") == TABLES["factored target"]
 
 
@@ -71,7 +71,7 @@ def test_bad_use(model_folder, tmp_path, monkeypatch, files, arguments, code, me
     monkeypatch.setenv("PHRASETOOL_MODEL", str(model_folder))
     for name in files:
         write(tmp_path / name, TEXT)
-    done = run_inside("ems-prune", *arguments)
-    assert done.code == code
-    assert message in done.err
+    outcome = run_inside("ems-prune", *arguments)
+    assert outcome.code == code
+    assert message in outcome.err
     assert sorted(os.listdir(tmp_path)) == sorted(files)

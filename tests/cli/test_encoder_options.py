@@ -32,17 +32,17 @@ def similarities(path):
 
 
 def test_annotate(folder, table, tmp_path):
-    done = run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "a.gz", "--json", tmp_path / "a.json")
-    assert done.code == 0, done.err
-    assert "tells pairs from others with AUC" in done.err
-    assert "thresholds of other encoders and models do not apply" in done.err
+    outcome = run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "a.gz", "--json", tmp_path / "a.json")
+    assert outcome.code == 0, outcome.err
+    assert "tells pairs from others with AUC" in outcome.err
+    assert "thresholds of other encoders and models do not apply" in outcome.err
     document = json.loads((tmp_path / "a.json").read_text())
     assert document["columns"] == 2
     assert document["model_fits"][0]["auc"] > 0.8
     assert list(document["model_fits"][0]["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
-    found = similarities(tmp_path / "a.gz")
-    assert found.shape == (400, 2)
-    assert abs(np.median(found) - document["model_fits"][0]["quantiles"]["0.5"]) < 0.05
+    result = similarities(tmp_path / "a.gz")
+    assert result.shape == (400, 2)
+    assert abs(np.median(result) - document["model_fits"][0]["quantiles"]["0.5"]) < 0.05
 
 
 def test_from_python(folder, table, tmp_path):
@@ -56,10 +56,10 @@ def test_from_python(folder, table, tmp_path):
 
 
 def test_annotate_with_a_model_too(folder, table, model_folder, tmp_path):
-    done = run_inside(
+    outcome = run_inside(
         "annotate", table, "--encoder", folder, "-m", model_folder, "-o", tmp_path / "a.gz", "--force", "-q"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     assert all(len(line.split(b" ||| ")[2].split()) == 8 for line in read(tmp_path / "a.gz").splitlines())
     run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "b.gz", "-q")
     np.testing.assert_array_equal(similarities(tmp_path / "a.gz"), similarities(tmp_path / "b.gz"))
@@ -91,9 +91,9 @@ def test_prune_by_threshold_and_saved_scores(folder, table, tmp_path):
 @pytest.mark.parametrize("options", [("--target-size", "0.5", "--method", "semantic+count"), ("--sweep", "0:0.4:0.2")])
 def test_prune_in_other_ways(options, folder, table, tmp_path):
     output = () if "--sweep" in options else ("-o", tmp_path / "o.gz")
-    done = run_inside("prune", table, "--encoder", folder, *options, *output)
-    assert done.code == 0, done.err
-    assert done.out.count(b"\n") >= 3 if "--sweep" in options else len(read(tmp_path / "o.gz").splitlines()) <= 200
+    outcome = run_inside("prune", table, "--encoder", folder, *options, *output)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count(b"\n") >= 3 if "--sweep" in options else len(read(tmp_path / "o.gz").splitlines()) <= 200
 
 
 def test_all_kinds_of_folders(table, tmp_path):
@@ -101,28 +101,28 @@ def test_all_kinds_of_folders(table, tmp_path):
     for folder in (plain, sentence_folder(tmp_path / "sentence", plain)):
         out = tmp_path / f"{folder.name}.gz"
         # With random weights, letters that words share tell a little.
-        done = run_inside("annotate", table, "--encoder", folder, "--prefix", "q ", "-o", out, "--force")
-        assert done.code == 0, done.err
+        outcome = run_inside("annotate", table, "--encoder", folder, "--prefix", "q ", "-o", out, "--force")
+        assert outcome.code == 0, outcome.err
         assert np.ptp(similarities(out)) > 0.1
 
 
 def test_the_store_may_be_named(folder, table, tmp_path):
     for _ in range(2):
-        done = run_inside(
+        outcome = run_inside(
             "annotate", table, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-o", tmp_path / "a.gz", "-q"
         )
-        assert done.code == 0, done.err
+        assert outcome.code == 0, outcome.err
     assert (tmp_path / "kept" / "store.json").is_file()
     assert not list(tmp_path.glob("*.vectors"))
     other = static_folder(tmp_path / "other", config={"normalize": False})
-    done = run_inside("annotate", table, "--encoder", other, "--encoder-store", tmp_path / "kept", "-q")
-    assert done.code == 1
-    assert "holds vectors of another encoder" in done.message
-    assert done.message.endswith("; name another folder with --encoder-store")
+    outcome = run_inside("annotate", table, "--encoder", other, "--encoder-store", tmp_path / "kept", "-q")
+    assert outcome.code == 1
+    assert "holds vectors of another encoder" in outcome.message
+    assert outcome.message.endswith("; name another folder with --encoder-store")
     changed = write(tmp_path / "changed.gz", table_lines(300, seed=9))
-    done = run_inside("annotate", changed, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-q")
-    assert done.code == 1
-    assert "it was made from another table; name another folder with --encoder-store" in done.message
+    outcome = run_inside("annotate", changed, "--encoder", folder, "--encoder-store", tmp_path / "kept", "-q")
+    assert outcome.code == 1
+    assert "it was made from another table; name another folder with --encoder-store" in outcome.message
     assert not (tmp_path / "changed.annotated.gz").exists()
 
 
@@ -145,24 +145,24 @@ def test_the_store_may_be_named(folder, table, tmp_path):
     ],
 )
 def test_what_cannot_be_meant(arguments, message):
-    done = run_inside(*arguments)
-    assert done.code == 2
-    assert message in done.err
+    outcome = run_inside(*arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
 
 
 def test_a_model_of_our_own_is_no_sentence_encoder(model_folder, table):
-    done = run_inside("annotate", table, "--encoder", model_folder)
-    assert done.code == 2
-    assert f"{model_folder} is a model of phrasetool; name it with -m" in done.err
+    outcome = run_inside("annotate", table, "--encoder", model_folder)
+    assert outcome.code == 2
+    assert f"{model_folder} is a model of phrasetool; name it with -m" in outcome.err
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
 def test_folders_that_lack_something(missing, table, tmp_path):
     folder = static_folder(tmp_path / "static")
     (folder / missing).unlink()
-    done = run_inside("annotate", table, "--encoder", folder)
-    assert done.code == 1
-    assert "has no tokenizer.json" in done.message or "holds no weights in safetensors" in done.message
+    outcome = run_inside("annotate", table, "--encoder", folder)
+    assert outcome.code == 1
+    assert "has no tokenizer.json" in outcome.message or "holds no weights in safetensors" in outcome.message
     assert not list(tmp_path.glob("*annotated*"))
 
 
@@ -172,20 +172,20 @@ def test_a_missing_package_is_named(table, tmp_path):
         "import sys; sys.modules['tokenizers'] = None; from phrasetool_cli.main import main; "
         f"main(['annotate', {str(table)!r}, '--encoder', {str(folder)!r}])"
     )
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.returncode == 1
-    assert "phrasetool[encoders]" in done.stderr, done.stderr
+    assert outcome.returncode == 1
+    assert "phrasetool[encoders]" in outcome.stderr, outcome.stderr
 
 
 def test_an_encoder_that_knows_one_language_is_refused(tmp_path):
     vectors = np.random.default_rng(1).normal(size=(len(WORDS), 8))
     apart, table = static_folder(tmp_path / "apart", vectors=vectors), write(tmp_path / "t.gz", table_lines(1500))
-    done = run_inside("prune", table, "-t", "0", "--encoder", apart, "-o", tmp_path / "o.gz")
-    assert done.code == 1
-    assert "hardly better than chance (AUC 0." in done.err.splitlines()[-1]
-    assert done.err.splitlines()[-1].endswith("--force continues anyway")
+    outcome = run_inside("prune", table, "-t", "0", "--encoder", apart, "-o", tmp_path / "o.gz")
+    assert outcome.code == 1
+    assert "hardly better than chance (AUC 0." in outcome.err.splitlines()[-1]
+    assert outcome.err.splitlines()[-1].endswith("--force continues anyway")
     assert not (tmp_path / "o.gz").exists()
 
 
@@ -215,8 +215,8 @@ CHECK = f"sys.exit(bool({LIBRARIES} & set(sys.modules)))"
 def test_help_imports_no_library_of_models(command):
     code = f"import sys\nfrom phrasetool_cli.main import cli\ntry:\n    cli(['{command}', '--help'])\n"
     code += "except SystemExit:\n    pass\n" + CHECK
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
 
 
 def test_a_model_of_ours_imports_no_library_of_models(model_folder, tmp_path):
@@ -226,13 +226,13 @@ def test_a_model_of_ours_imports_no_library_of_models(model_folder, tmp_path):
         f"    main(['annotate', {str(table)!r}, '-m', {str(model_folder)!r}, '-q'])\nexcept SystemExit as end:\n"
         "    assert not end.code, end.code\n"
     ) + CHECK
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
     assert (tmp_path / "t.annotated.gz").is_file()
 
 
 def test_a_vector_run_imports_no_torch(folder, table):
-    done = run_outside("annotate", table, "--encoder", folder, "-q", PYTHONPROFILEIMPORTTIME="1")
-    assert done.code == 0
-    assert "safetensors" in done.err
-    assert " torch\n" not in done.err
+    outcome = run_outside("annotate", table, "--encoder", folder, "-q", PYTHONPROFILEIMPORTTIME="1")
+    assert outcome.code == 0
+    assert "safetensors" in outcome.err
+    assert " torch\n" not in outcome.err

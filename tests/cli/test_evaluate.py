@@ -25,14 +25,14 @@ def run(*arguments, **options):
 
 def text_of(*arguments, **options):
     """What a run that works prints."""
-    done = run(*arguments, **options)
-    assert done.code == 0, done.err
-    return done.out.decode()
+    outcome = run(*arguments, **options)
+    assert outcome.code == 0, outcome.err
+    return outcome.out.decode()
 
 
 def test_a_table_to_be_read(texts):
-    done = text_of(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
-    lines = done.splitlines()
+    result = text_of(texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "--samples", 100)
+    lines = result.splitlines()
     assert lines[0] == f"12 lines, 1 reference ({texts['truth.en']})"
     assert "as it is (--tokenize none)" in lines[1]
     assert "looks tokenised, lower-cased and escaped for Moses" in lines[2]
@@ -52,24 +52,24 @@ def test_a_table_to_be_read(texts):
 
 
 def test_one_system_has_no_comparison(texts):
-    done = text_of(texts["better.en"], "--reference", texts["truth.en"], "--metrics", "BLEU,bleu", "--samples", 20)
-    assert "baseline" not in done
-    assert "difference" not in done
-    assert done.count("is better") == 1
+    result = text_of(texts["better.en"], "--reference", texts["truth.en"], "--metrics", "BLEU,bleu", "--samples", 20)
+    assert "baseline" not in result
+    assert "difference" not in result
+    assert result.count("is better") == 1
 
 
 def test_json(texts):
-    done = text_of(
+    result = text_of(
         texts["better.en"], texts["worse.en.gz"], "-r", texts["truth.en"], "-r", texts["truth.en"],
         "--metrics", "ter,bleu", "--paired", "approximate-randomization", "--samples", 200, "--seed", 3, "--json",
     )  # fmt: skip
-    found = json.loads(done)
-    assert found["schema_version"] == 1
-    assert found["lines"] == 12
-    assert len(found["references"]) == 2
-    assert [metric["name"] for metric in found["metrics"]] == ["TER", "BLEU"]
-    assert [metric["higher_is_better"] for metric in found["metrics"]] == [False, True]
-    for metric in found["metrics"]:
+    report = json.loads(result)
+    assert report["schema_version"] == 1
+    assert report["lines"] == 12
+    assert len(report["references"]) == 2
+    assert [metric["name"] for metric in report["metrics"]] == ["TER", "BLEU"]
+    assert [metric["higher_is_better"] for metric in report["metrics"]] == [False, True]
+    for metric in report["metrics"]:
         assert re.search(r"nrefs:2\|bs:1000\|ar:200\|seed:3\|", metric["signature"])
         first, second = metric["systems"]
         assert (first["file"], second["file"]) == (texts["better.en"], texts["worse.en.gz"])
@@ -85,9 +85,9 @@ def test_a_margin_gives_verdicts(texts):
     worse = text_of(files[1], files[0], *files[2:], "--margin", "0.3")
     assert worse.count("  worse.en.gz is not shown to be non-inferior (margin 0.3)\n") == 3
     assert "inferior" not in text_of(*files)
-    found = json.loads(text_of(*files, "--margin", "0.3", "--json"))
-    assert found["margin"] == 0.3
-    assert [["non_inferior" in system for system in metric["systems"]] for metric in found["metrics"]] == [
+    report = json.loads(text_of(*files, "--margin", "0.3", "--json"))
+    assert report["margin"] == 0.3
+    assert [["non_inferior" in system for system in metric["systems"]] for metric in report["metrics"]] == [
         [False, True]
     ] * 3
     alone = run(files[0], *files[2:], "--margin", "0.3")
@@ -99,15 +99,15 @@ def test_a_margin_gives_verdicts(texts):
 def test_files_of_one_name_are_told_apart(texts, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "better.en", WORSE.encode())
-    done = text_of(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
-    assert str(other) in done
+    result = text_of(texts["better.en"], other, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert str(other) in result
 
 
 def test_what_does_not_go_together_is_said(texts, tmp_path):
     plain = write(tmp_path / "plain.en", b"A man, a dog.\nTwo women.\nThe dog runs.\n" * 4)
-    done = text_of(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
-    assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in done
-    assert f"Warning: {texts['truth.en']} looks lower-cased, {plain} does not." in done
+    result = text_of(plain, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    assert f"Warning: {texts['truth.en']} looks tokenised, {plain} does not." in result
+    assert f"Warning: {texts['truth.en']} looks lower-cased, {plain} does not." in result
     twice = text_of(
         texts["better.en"], "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, "--tokenize", "13a"
     )
@@ -120,29 +120,29 @@ def test_what_does_not_go_together_is_said(texts, tmp_path):
 def test_bytes_that_are_not_utf8_and_line_ends(texts, tmp_path):
     latin = write(tmp_path / "latin.en", TRUTH.replace("bike", "caf\xe9").replace("\n", "\r\n").encode("latin-1"))
     same = write(tmp_path / "same.en", TRUTH.replace("bike", "caf\xe9").removesuffix("\n").encode("latin-1"))
-    done = text_of(latin, "-r", same, "--metrics", "bleu", "--samples", 20)
-    assert "100.00" in done
-    assert f"Warning: {latin} is not UTF-8" in done
+    result = text_of(latin, "-r", same, "--metrics", "bleu", "--samples", 20)
+    assert "100.00" in result
+    assert f"Warning: {latin} is not UTF-8" in result
 
 
 def test_characters_that_look_like_line_ends_are_none(tmp_path):
     odd = write(tmp_path / "odd.en", "a b c\u2028d e\x0bf\x85g\nh i j k\n".encode())
-    done = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
-    assert done.startswith("2 lines")
+    result = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 20)
+    assert result.startswith("2 lines")
 
 
 def test_standard_input(texts):
-    done = text_of("-", "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, stdin=TRUTH.encode())
-    assert "100.00" in done
+    result = text_of("-", "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20, stdin=TRUTH.encode())
+    assert "100.00" in result
     assert run("-", "-r", "-", stdin=TRUTH.encode()).code == 2
 
 
 def fails(*arguments):
     """The message of the error a user would see."""
-    done = run(*arguments)
-    assert done.code == 1
-    assert done.out == b""
-    return done.message.removeprefix("phrasetool: ")
+    outcome = run(*arguments)
+    assert outcome.code == 1
+    assert outcome.out == b""
+    return outcome.message.removeprefix("phrasetool: ")
 
 
 def test_different_numbers_of_lines_are_named(texts, tmp_path):
@@ -184,8 +184,8 @@ def test_a_reference_is_needed(texts):
 @pytest.mark.parametrize(("name", "bleu"), CASES)
 def test_the_reference_run(reference, name, bleu):
     hypothesis, truth = reference / f"test_{name}.moses.en", reference.parent / f"test_{name}.en"
-    done = text_of(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
-    assert round(json.loads(done)["metrics"][0]["systems"][0]["score"], 2) == bleu
+    result = text_of(hypothesis, "-r", truth, "--metrics", "bleu", "--samples", 20, "--json")
+    assert round(json.loads(result)["metrics"][0]["systems"][0]["score"], 2) == bleu
 
 
 def test_a_text_of_another_language_is_told(tmp_path):
@@ -200,9 +200,9 @@ def test_a_text_of_another_language_is_told(tmp_path):
 def test_samples_without_a_match_or_a_word(tmp_path):
     # Two of the three lines have no match: sacrebleu scores such samples as floats, others as numpy.float32.
     truth, poor = write(tmp_path / "truth", b"a b c d\nb c d e\nc d e f\n"), write(tmp_path / "poor", b"a b c d\n\nx\n")
-    done = text_of(poor, "-r", truth, "--samples", 100)
-    assert f"Warning: 1 of 3 lines of {poor} have no words." in done
-    rows = [line.split() for line in done.splitlines() if line.startswith("  poor")]
+    result = text_of(poor, "-r", truth, "--samples", 100)
+    assert f"Warning: 1 of 3 lines of {poor} have no words." in result
+    rows = [line.split() for line in result.splitlines() if line.startswith("  poor")]
     # BLEU by hand: precisions 4/5, 3/3, 2/2, 1/1, and 5 words for 12 of the reference.
     chrf = corpus_chrf(["a b c d", "", "x"], [["a b c d", "b c d e", "c d e f"]]).score
     assert [row[1] for row in rows] == [f"{100 * 0.8**0.25 * math.exp(1 - 12 / 5):.2f}", f"{chrf:.2f}", "66.67"]
@@ -212,8 +212,8 @@ def test_samples_without_a_match_or_a_word(tmp_path):
 
 def test_a_reference_without_a_word_and_a_system_named_twice(texts, tmp_path):
     blank = write(tmp_path / "blank", b"\n \n" * 6)
-    done = run(texts["better.en"], "-r", blank)
-    assert (done.code, done.message) == (1, f"phrasetool: {blank}: has no words; expected a translation a line")
+    outcome = run(texts["better.en"], "-r", blank)
+    assert (outcome.code, outcome.message) == (1, f"phrasetool: {blank}: has no words; expected a translation a line")
     twice = run(texts["better.en"], texts["better.en"], "-r", texts["truth.en"])
     assert (twice.code, "named twice" in twice.message) == (2, True)
     assert run(texts["better.en"], "-r", texts["truth.en"], "--samples", 1).code == 2
@@ -222,9 +222,9 @@ def test_a_reference_without_a_word_and_a_system_named_twice(texts, tmp_path):
 @pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u2028", "\x85", "\v", "\x1c"])
 def test_words_that_sacrebleu_splits_are_counted(tmp_path, space):
     odd = write(tmp_path / "odd", f"the number 12{space}345 is\n{space}x is one word\n".encode())
-    done = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 2)
-    assert done.startswith("2 lines,")
-    assert done.count(f"Warning: 2 words of {odd} contain white space other than spaces and tabs") == 1
+    result = text_of(odd, "-r", odd, "--metrics", "bleu", "--samples", 2)
+    assert result.startswith("2 lines,")
+    assert result.count(f"Warning: 2 words of {odd} contain white space other than spaces and tabs") == 1
 
 
 def test_lines_that_are_too_long_for_ter(tmp_path):

@@ -16,15 +16,15 @@ def files(tmp_path, monkeypatch):
 
 
 def test_figures(files):
-    done = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--json", "j", "--figure", "c.svg")
-    assert done.code == 0, done.err
-    rows = done.out.decode().splitlines()
+    outcome = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--json", "j", "--figure", "c.svg")
+    assert outcome.code == 0, outcome.err
+    rows = outcome.out.decode().splitlines()
     assert rows[0] == "4 pairs mined, 3 right ones, accuracy@1 66.7%"
     assert rows[2].split() == ["all", "pairs", "0.9000", "4", "50.00", "66.67", "57.14"]
     assert rows[3].split() == ["best", "threshold", "1.1000", "3", "66.67", "66.67", "66.67"]
-    told = json.loads((files / "j").read_text())
-    assert [point["threshold"] for point in told["curve"]] == [1.5, 1.2, 1.1, 0.9]
-    assert told["best"]["f1"] == pytest.approx(2 / 3)
+    report = json.loads((files / "j").read_text())
+    assert [point["threshold"] for point in report["curve"]] == [1.5, 1.2, 1.1, 0.9]
+    assert report["best"]["f1"] == pytest.approx(2 / 3)
     first = (files / "c.svg").read_text()
     assert "<svg" in first
     assert "recall" in first
@@ -34,11 +34,11 @@ def test_figures(files):
 
 def test_nothing_mined(files):
     (files / "mined.tsv").write_text("")
-    done = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--figure", "c.png")
-    assert done.code == 0, done.err
-    assert done.out.decode().splitlines()[-1].split()[2:] == ["0.0000", "0", "0.00", "0.00", "0.00"]
+    outcome = run_inside("evaluate-mining", "mined.tsv", "gold.tsv", "--figure", "c.png")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.decode().splitlines()[-1].split()[2:] == ["0.0000", "0", "0.00", "0.00", "0.00"]
     assert (files / "c.png").read_bytes().startswith(b"\x89PNG")
-    assert "warning: mined.tsv holds no pairs" in done.err
+    assert "warning: mined.tsv holds no pairs" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_cannot_be_meant(files, arguments, code, message):
     (files / "bad.tsv").write_text("1\ta\tb\nnan\ta\tb\n")
     (files / "empty.tsv").write_text("\n")
     (files / "half.tsv").write_text("a\t \n")
-    done = run_inside("evaluate-mining", *arguments)
-    assert done.code == code
-    assert message in done.message
+    outcome = run_inside("evaluate-mining", *arguments)
+    assert outcome.code == code
+    assert message in outcome.message
     assert not list(files.glob("c.*"))

@@ -27,19 +27,19 @@ def test_evaluate_model(pairs, trained):
     outcome = run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100")
     assert outcome.code == 0
     assert "accuracy@1 of 100" in outcome.out.decode()
-    found = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
-    assert found["signature"] == load_saved_model(trained).signature
-    assert found["pairs"] == 330
-    assert 0.3 < found["accuracy_at_1"] <= found["accuracy_at_10"] <= 1
-    assert found["auc_random_words"] > 0.9
+    report = json.loads(run_inside("evaluate-model", pairs, "-m", trained, "--candidates", "100", "--json").out)
+    assert report["signature"] == load_saved_model(trained).signature
+    assert report["pairs"] == 330
+    assert 0.3 < report["accuracy_at_1"] <= report["accuracy_at_10"] <= 1
+    assert report["auc_random_words"] > 0.9
 
 
 def test_figures_are_those_of_ranking_by_hand(pairs, trained):
     """All pairs in one lot: each target among all of them, by the mean of both similarities."""
     options = ("-m", trained, "--candidates", "1000", "--json")
-    found = json.loads(run_inside("evaluate-model", pairs, *options).out)
+    report = json.loads(run_inside("evaluate-model", pairs, *options).out)
     lines = list(dict.fromkeys(tuple(line.split(" ||| ")[:2]) for line in pair_lines().decode().splitlines()))
-    assert found["pairs"] == found["candidates"] == len(lines)
+    assert report["pairs"] == report["candidates"] == len(lines)
     model = phrasetool.load_model(trained)
     sources, targets = zip(*lines, strict=True)
     matrix = np.array([model.similarity([source] * len(targets), targets).mean(axis=1) for source in sources])
@@ -50,19 +50,19 @@ def test_figures_are_those_of_ranking_by_hand(pairs, trained):
     ranks = np.array(ranks)
     # Ties to the last digit may fall on either side.
     near = 2.5 / len(lines)
-    assert found["accuracy_at_1"] == pytest.approx((ranks == 1).mean(), abs=near)
-    assert found["accuracy_at_10"] == pytest.approx((ranks <= 10).mean(), abs=near)
-    assert found["mean_reciprocal_rank"] == pytest.approx((1 / ranks).mean(), abs=near)
+    assert report["accuracy_at_1"] == pytest.approx((ranks == 1).mean(), abs=near)
+    assert report["accuracy_at_10"] == pytest.approx((ranks <= 10).mean(), abs=near)
+    assert report["mean_reciprocal_rank"] == pytest.approx((1 / ranks).mean(), abs=near)
     true, other = matrix.diagonal(), matrix[~np.eye(len(lines), dtype=bool)]
     area = np.mean([(other < value).mean() + (other == value).mean() / 2 for value in true])
-    assert found["auc_other_targets"] == pytest.approx(area, abs=0.002)
+    assert report["auc_other_targets"] == pytest.approx(area, abs=0.002)
 
 
 def test_a_share_of_the_pairs_by_a_seed(pairs, trained):
     def figures(*options):
-        done = run_inside("evaluate-model", pairs, "-m", trained, "--json", *options)
-        assert done.code == 0, done.err
-        return json.loads(done.out)
+        outcome = run_inside("evaluate-model", pairs, "-m", trained, "--json", *options)
+        assert outcome.code == 0, outcome.err
+        return json.loads(outcome.out)
 
     first = figures("--limit", "50", "--seed", "3")
     assert (first["pairs"], first["candidates"]) == (50, 50)
@@ -84,13 +84,13 @@ def test_a_share_of_the_pairs_by_a_seed(pairs, trained):
 def test_bad_requests(pairs, trained, tmp_path, monkeypatch, arguments, code, message):
     monkeypatch.chdir(tmp_path)
     named = {"PAIRS": pairs, "MODEL": trained}
-    done = run_inside("evaluate-model", *(named.get(argument, argument) for argument in arguments))
-    assert done.code == code
-    assert message in done.err
-    assert "Traceback" not in done.err
+    outcome = run_inside("evaluate-model", *(named.get(argument, argument) for argument in arguments))
+    assert outcome.code == code
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_pairs_that_are_none(trained, tmp_path):
-    done = run_inside("evaluate-model", write(tmp_path / "p", b"a b\n"), "-m", trained)
-    assert done.code == 1
-    assert "p:1: expected `source ||| target`" in done.message
+    outcome = run_inside("evaluate-model", write(tmp_path / "p", b"a b\n"), "-m", trained)
+    assert outcome.code == 1
+    assert "p:1: expected `source ||| target`" in outcome.message

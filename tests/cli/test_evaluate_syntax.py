@@ -21,13 +21,13 @@ def texts(tmp_path):
 def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
     words, tags = texts
     command = ("evaluate-model", tags, "-m", syntax_folder, "--words", words)
-    done = run_inside(*command, "--json", tmp_path / "j")
-    assert done.code == 0, done.err
-    found = json.loads((tmp_path / "j").read_text())
-    assert found["signature"] == SyntaxModel.load(syntax_folder).signature
-    model = found["vectors"]["model"]
-    shown = done.out.decode()
-    assert f"{found['grouped']} of them in {found['groups']} groups with the same parts of speech" in shown
+    outcome = run_inside(*command, "--json", tmp_path / "j")
+    assert outcome.code == 0, outcome.err
+    report = json.loads((tmp_path / "j").read_text())
+    assert report["signature"] == SyntaxModel.load(syntax_folder).signature
+    model = report["vectors"]["model"]
+    shown = outcome.out.decode()
+    assert f"{report['grouped']} of them in {report['groups']} groups with the same parts of speech" in shown
     assert (
         f"  model      {model['nearest_1']:6.1%} {model['nearest_5']:6.1%} {model['fd']:6.3f} {model['rho']:6.3f}"
         in shown
@@ -36,7 +36,7 @@ def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
         " ".join(f"{word}|{tag}" for word, tag in zip(one.words, one.tags, strict=True)) + "\n" for one in SENTENCES
     )
     factored = write(tmp_path / "factored", "".join(pairs).encode())
-    assert run_inside("evaluate-model", factored, "-m", syntax_folder).out == done.out
+    assert run_inside("evaluate-model", factored, "-m", syntax_folder).out == outcome.out
     literal = json.loads(run_inside(*command, "--literal", "--json", "-").out)
     assert (literal["literal"], literal["vectors"]["model"]["rho"]) == (True, model["rho"])
     assert literal["vectors"]["model"]["fd"] != model["fd"]
@@ -45,8 +45,8 @@ def test_figures_are_shown_and_written(syntax_folder, texts, tmp_path):
 def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, tmp_path):
     words, tags = texts
     few = write(tmp_path / "few", b"a|DET\n" * 5)
-    done = run_inside("evaluate-model", few, "-m", syntax_folder)
-    assert (done.code, f"{few}: no six different sentences" in done.message) == (1, True)
+    outcome = run_inside("evaluate-model", few, "-m", syntax_folder)
+    assert (outcome.code, f"{few}: no six different sentences" in outcome.message) == (1, True)
     bare = run_inside("evaluate-model", tags, "-m", syntax_folder)
     assert (bare.code, f"{tags}:1: expected word|TAG, found 'DET'" in bare.message) == (1, True)
     two = run_inside("evaluate-model", tags, words, "-m", syntax_folder)
@@ -58,12 +58,12 @@ def test_what_cannot_be_measured_is_refused(syntax_folder, model_folder, texts, 
 def test_neighbours_by_syntax(syntax_folder, texts):
     words, _ = texts
     sentence = " ".join(SENTENCES[0].words)
-    done = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 3, "--json", "-")
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert (found["searched"], len(found["nearest"])) == (60, 3)
+    outcome = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 3, "--json", "-")
+    assert outcome.code == 0, outcome.err
+    report = json.loads(outcome.out)
+    assert (report["searched"], len(report["nearest"])) == (60, 3)
     model = SyntaxModel.load(syntax_folder)
-    best = found["nearest"][0]
+    best = report["nearest"][0]
     assert best["similarity"] == pytest.approx(model.cosines([sentence], [best["sentence"]])[0], abs=1e-5)
     shown = run_inside("neighbours", sentence, "-m", syntax_folder, "--sentences", words, "-k", 1, "-q").out.decode()
     assert shown == f"nearest of 60 sentences\n  {best['similarity']:6.3f}  {best['sentence']}\n"

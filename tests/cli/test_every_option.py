@@ -889,8 +889,8 @@ def write_lists(folder):
         folder / "list-table",
         b"".join(b"%s ||| %s ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1\n" % pair for pair in sorted(words)),
     )
-    done = run_inside("rerank", *shlex.split(RERANK.replace("in/", f"{folder}/").replace("-o out", f"-o {folder}/x")), "--save-weights", folder / "weights", "--tune", "all", "-q")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = run_inside("rerank", *shlex.split(RERANK.replace("in/", f"{folder}/").replace("-o out", f"-o {folder}/x")), "--save-weights", folder / "weights", "--tune", "all", "-q")  # fmt: skip
+    assert outcome.code == 0, outcome.err
 
 
 def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder):
@@ -917,14 +917,14 @@ def write_sentences(folder, classifier_folder, toy_tagger_folder, syntax_folder)
     treebank_file(folder / "bank.en", "en", 30, 5)
     for name, seed in (("autoencoder", 1), ("autoencoder2", 2)):
         options = ("--word-units", 8, "--hidden", 16, "--epochs", 1, "--min-count", 1, "--seed", seed, "--threads", 1)
-        done = run_inside("train", "autoencoder", folder / "plain.en", "-o", folder / name, *options, "-q")
-        assert done.code == 0, done.err
+        outcome = run_inside("train", "autoencoder", folder / "plain.en", "-o", folder / name, *options, "-q")
+        assert outcome.code == 0, outcome.err
     banks = [
         x for name in ("en", "de") for x in ("--treebank", name, treebank_file(folder / f"bank2.{name}", name, 30, 9))
     ]
     options = [x for name, value in TAGGER.items() for x in (f"--{name.replace('_', '-')}", value)]
-    done = run_inside("train", "tagger", *banks, *options, "--epochs", 1, "-o", folder / "tagger2", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("train", "tagger", *banks, *options, "--epochs", 1, "-o", folder / "tagger2", "-q")
+    assert outcome.code == 0, outcome.err
     pairs = sorted(
         set(zip(*[[line.split()[1] for line in lines] for lines in reversed(syntax_lines(30))], strict=True))
     )
@@ -972,10 +972,10 @@ def write_alignments(folder):
             points = {(rng.randrange(len(source.split())), rng.randrange(len(target.split()))) for _ in range(4)}
             lines.append(b" ".join(b"%d-%d" % point for point in sorted(points)) + b"\n")
         write(folder / name, b"".join(lines))
-    done = run_inside(
+    outcome = run_inside(
         "extract", folder / "train.src", folder / "train.trg", folder / "aligned", "-o", folder / "extracted", "-q"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     ini = (folder / "moses.ini").read_bytes()
     write(folder / "extracted.ini", ini.replace(b"/table ", b"/extracted "))
     write(folder / "priors", b"LEX a v 30\nLEX b w 30\n")
@@ -1006,14 +1006,14 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
         chosen = rng.sample(lines, 150)
         write_table(folder, name, sorted(chosen), lambda fields: [*fields[:2], b"%d" % rng.randint(1, 9)])
     small_model(7).save(folder / "model2")
-    done = run_inside("annotate", folder / "table", "-m", folder / "model", "-o", folder / "annotated", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("annotate", folder / "table", "-m", folder / "model", "-o", folder / "annotated", "-q")
+    assert outcome.code == 0, outcome.err
     write(folder / "both-ways", b"a ||| b ||| 0.5\na ||| c ||| 0.25\nb ||| a ||| 0.125\n")
-    done = run_inside(
+    outcome = run_inside(
         "prune", folder / "table", "-m", folder / "model", "-t", "0.2", "--reasons", folder / "reasons.parquet", "-o",
         folder / "small", "-q",
     )  # fmt: skip
-    assert done.code == 0
+    assert outcome.code == 0
     write(folder / "compounds", b"ab bc\nab cd abcd\na b c\n")
     write(folder / "compounds.ref", b"v w\nw x ab\nv w x\n")
     write(folder / "hypothesis", (folder / "one.trg").read_bytes().replace(b"v", b"w"))
@@ -1049,15 +1049,16 @@ def observed(name, line, place):
         if path.name != "in":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     tables = {kind: f"in/{kind}" for kind in ("table", "faulty", "empty", "unsorted", "reordering")}
-    done = run_inside(name, *shlex.split(line.format(**tables)))
+    outcome = run_inside(name, *shlex.split(line.format(**tables)))
     said = [
-        re.sub(r"[0-9][0-9:.,]* ?(ms|s)\b", "TIME", text) for text in (done.err, done.out.decode("utf-8", "replace"))
+        re.sub(r"[0-9][0-9:.,]* ?(ms|s)\b", "TIME", text)
+        for text in (outcome.err, outcome.out.decode("utf-8", "replace"))
     ]
     files = {
         str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(place.rglob("*")) if path.is_file() and "in" not in path.relative_to(place).parts[:1]
     }  # fmt: skip
-    return done, (done.code, said, files)
+    return outcome, (outcome.code, said, files)
 
 
 OBSERVED = {}
@@ -1079,9 +1080,9 @@ def changes_something(name, option, place):
     """Check that an option changes what is written or said."""
     row = rows_of(name)[option]
     if isinstance(row, Fails):
-        done, _ = observed(name, f"{row.base or BASES[name]} {row.arguments}", place)
-        assert done.code in (1, 2), done.err
-        assert row.message in done.err
+        outcome, _ = observed(name, f"{row.base or BASES[name]} {row.arguments}", place)
+        assert outcome.code in (1, 2), outcome.err
+        assert row.message in outcome.err
         return
     before, after = row if isinstance(row, tuple) else (BASES[name], f"{BASES[name]} {row}")
     one, seen = observed_once(name, before, place)

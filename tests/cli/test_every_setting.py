@@ -245,8 +245,8 @@ def learnt(line, place):
         for path in place.iterdir():
             if path.name != "in":
                 shutil.rmtree(path)
-        done = run_inside("train", *_with_folder(shlex.split(line)), "-q")
-        assert done.code == 0, done.err
+        outcome = run_inside("train", *_with_folder(shlex.split(line)), "-q")
+        assert outcome.code == 0, outcome.err
         LEARNT[line] = {
             str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(place.rglob("*"))

@@ -48,8 +48,8 @@ def finished(tmp_path_factory):
     """An experiment that was run, on one thread."""
     folder = tmp_path_factory.mktemp("experiment") / "x"
     config = write_experiment(folder, PRUNE + ANNOTATE)
-    done = run_inside("experiment", config, "--threads", "1", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("experiment", config, "--threads", "1", "-q")
+    assert outcome.code == 0, outcome.err
     return folder
 
 
@@ -91,10 +91,10 @@ def test_commands_write_the_tables(finished):
         lines = read(finished / "small.gz").splitlines(keepends=True)
         assert len(lines) == row.entries
         assert row.share == row.entries / len(table_lines())
-        done = run_inside("decode", "--moses-ini", finished / "moses.ini", "--table", finished / "small.gz",
-                          "--search", "cube", "--stack", "400", "--pop-limit", "400", finished / "one.src",
-                          "-o", finished / "one.out", "-q")  # fmt: skip
-        assert done.code == 0
+        outcome = run_inside("decode", "--moses-ini", finished / "moses.ini", "--table", finished / "small.gz",
+                             "--search", "cube", "--stack", "400", "--pop-limit", "400", finished / "one.src",
+                             "-o", finished / "one.out", "-q")  # fmt: skip
+        assert outcome.code == 0
         lines = (finished / "one.out").read_text().splitlines()
         assert any(record.get("entries") == row.entries and record["translations"]["one"] == lines
                    for record in records)  # fmt: skip
@@ -103,11 +103,11 @@ def test_commands_write_the_tables(finished):
 def test_done_once_and_then_read(finished, monkeypatch):
     before = frames_of(finished / "out")
     monkeypatch.setattr(LoadedModel, "load", None)
-    done = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
-    assert done.code == 0, done.err
-    assert "10 tables to compare, 0 to translate with" in done.err
-    assert "12 tunings, 0 to do" in done.err
-    assert "no table that small: semantic 0.1 % and 3 more left out (" in done.err
+    outcome = run_inside("experiment", finished / "experiment.toml", "--threads", "1")
+    assert outcome.code == 0, outcome.err
+    assert "10 tables to compare, 0 to translate with" in outcome.err
+    assert "12 tunings, 0 to do" in outcome.err
+    assert "no table that small: semantic 0.1 % and 3 more left out (" in outcome.err
     same(frames_of(finished / "out"), before, ())
 
 
@@ -126,8 +126,8 @@ def test_more_threads_and_an_interruption_change_nothing(finished, tmp_path, mon
         monkeypatch.setattr(LoadedModel, "translate", counted)
 
     until(3)
-    done = run_inside("experiment", config, "--threads", "2", "-q")
-    assert done.code == 130
+    outcome = run_inside("experiment", config, "--threads", "2", "-q")
+    assert outcome.code == 130
     assert not list((tmp_path / "y" / "out").glob("*.parquet"))
     assert len(list((tmp_path / "y" / "out" / "runs").glob("*.json"))) == 3
     until(None)
@@ -171,12 +171,12 @@ def test_more_is_asked_of_an_experiment_that_was_done(tmp_path):
     assert run_inside("experiment", config, "--threads", "1", "-q").code == 0
     before = {path.name for path in (folder / "out" / "runs").glob("*")}
     config.write_text(config.read_text().replace(LITTLE, MORE))
-    done = run_inside("experiment", config, "--threads", "1")
-    assert done.code == 0, done.err
-    assert "count-uses: done in" in done.err
-    assert "scores-n6" not in done.err
-    assert "5 tables to compare, 3 to translate with" in done.err
-    assert "5 tunings, 3 to do" in done.err
+    outcome = run_inside("experiment", config, "--threads", "1")
+    assert outcome.code == 0, outcome.err
+    assert "count-uses: done in" in outcome.err
+    assert "scores-n6" not in outcome.err
+    assert "5 tables to compare, 3 to translate with" in outcome.err
+    assert "5 tunings, 3 to do" in outcome.err
     assert before < {path.name for path in (folder / "out" / "runs").glob("*")}
     frames = frames_of(folder / "out")
     assert list(dict.fromkeys(frames["annotation"].system)) == [
@@ -192,19 +192,19 @@ def test_more_is_asked_of_an_experiment_that_was_done(tmp_path):
         arguments[-1] = str(folder / "small.gz")
         assert run_inside(*arguments, "-q").code == 0
         assert read(folder / "small.gz").count(b"\n") == row.entries
-    done = run_inside("experiment", config, "--threads", "1")
-    assert "5 tables to compare, 0 to translate with" in done.err
-    assert "count-uses" not in done.err
-    assert "5 tunings, 0 to do" in done.err
+    outcome = run_inside("experiment", config, "--threads", "1")
+    assert "5 tables to compare, 0 to translate with" in outcome.err
+    assert "count-uses" not in outcome.err
+    assert "5 tunings, 0 to do" in outcome.err
     command = json.loads((folder / "out" / "experiment.json").read_text())["commands"]["count-uses"]
     assert "--leave-one-out" in command
 
 
 def test_a_quick_one_goes_to_a_folder_of_its_own(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["count", "probability"]\nsizes = 0.5\n')
-    done = run_inside("experiment", config, "--quick", "-o", tmp_path / "there", "-q")
-    assert done.code == 0, done.err
-    assert done.err == ""
+    outcome = run_inside("experiment", config, "--quick", "-o", tmp_path / "there", "-q")
+    assert outcome.code == 0, outcome.err
+    assert outcome.err == ""
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["quick"]
     assert list(frames_of(tmp_path / "there" / "quick")) == ["contests", "pruning", "surprises"]
     assert not (tmp_path / "out").exists()
@@ -222,9 +222,9 @@ def test_a_quick_one_goes_to_a_folder_of_its_own(tmp_path):
 def test_mistakes_are_one_line(tmp_path, old, new, message):
     config = write_experiment(tmp_path, PRUNE)
     config.write_text(config.read_text().replace(old, new, 1))
-    done = run_inside("experiment", config)
-    assert done.code == 1
-    assert message in done.message
+    outcome = run_inside("experiment", config)
+    assert outcome.code == 1
+    assert message in outcome.message
     assert not (tmp_path / "out").exists()
 
 
@@ -233,9 +233,9 @@ def test_a_development_set_from_the_training_set(tmp_path):
     for side in ("src", "trg"):
         lines = (tmp_path / f"train.{side}").read_text().splitlines(keepends=True)
         (tmp_path / f"dev.{side}").write_text("".join(lines[:10]) + "x\n")
-    done = run_inside("experiment", config, "-q")
-    assert done.code == 0
-    assert done.message == (
+    outcome = run_inside("experiment", config, "-q")
+    assert outcome.code == 0
+    assert outcome.message == (
         "phrasetool: warning: 10 of 11 sentence pairs of the development set are in the training set"
     )
 
@@ -250,14 +250,14 @@ def test_a_development_set_that_makes_no_sense(tmp_path):
         (tmp_path / "dev.src").write_text(source)
         (tmp_path / "dev.trg").write_text(target)
         (tmp_path / f"dev.{changed}").write_text(text)
-        done = run_inside("experiment", config, "-q")
-        assert done.code == 1
-        assert message in done.message
-        assert done.message.endswith("; --force continues anyway")
+        outcome = run_inside("experiment", config, "-q")
+        assert outcome.code == 1
+        assert message in outcome.message
+        assert outcome.message.endswith("; --force continues anyway")
         assert not (tmp_path / "out" / "report.html").exists()
-    done = run_inside("experiment", config, "-q", "--force")
-    assert done.code == 0
-    words, bleu = done.err.splitlines()
+    outcome = run_inside("experiment", config, "-q", "--force")
+    assert outcome.code == 0
+    words, bleu = outcome.err.splitlines()
     assert f"warning: {tmp_path / 'dev.trg'}: {message}" in words
     assert "warning: " in bleu
     assert "with the whole table reaches BLEU " in bleu
@@ -273,14 +273,14 @@ def of_another_language(folder):
 def test_a_model_that_does_not_fit(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     of_another_language(tmp_path / "model")
-    done = run_inside("experiment", config, "-q")
-    assert done.code == 1
-    assert f"table.gz: the model {tmp_path / 'model'} does not fit: it knows 0.0% of" in done.message
-    assert done.message.endswith("; name another model, or continue with --force")
+    outcome = run_inside("experiment", config, "-q")
+    assert outcome.code == 1
+    assert f"table.gz: the model {tmp_path / 'model'} does not fit: it knows 0.0% of" in outcome.message
+    assert outcome.message.endswith("; name another model, or continue with --force")
     assert not (tmp_path / "out").exists()
-    done = run_inside("experiment", config, "-q", "--force")
-    assert done.code == 0, done.err
-    assert "warning: " in done.message
+    outcome = run_inside("experiment", config, "-q", "--force")
+    assert outcome.code == 0, outcome.err
+    assert "warning: " in outcome.message
     assert (tmp_path / "out" / "report.html").exists()
 
 
@@ -288,20 +288,20 @@ def test_a_development_set_is_looked_at_before_anything_is_made(tmp_path):
     config = write_experiment(tmp_path, '[prune]\nmethods = ["semantic"]\nsizes = 0.5\n')
     source = (tmp_path / "dev.src").read_text()
     (tmp_path / "dev.src").write_text("".join(f"x{word}\n" for word in range(source.count("\n"))))
-    done = run_inside("experiment", config, "-q")
-    assert done.code == 1
-    assert "expected at least 30.0 %" in done.message
+    outcome = run_inside("experiment", config, "-q")
+    assert outcome.code == 1
+    assert "expected at least 30.0 %" in outcome.message
     assert not (tmp_path / "out").exists()
-    done = run_inside("experiment", config, "-q", "--force")
-    assert done.code == 0, done.err
-    assert done.err.count("expected at least 30.0 %") == 1
+    outcome = run_inside("experiment", config, "-q", "--force")
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count("expected at least 30.0 %") == 1
 
 
 def test_help_has_the_keys():
-    done = run_inside("experiment", "--help")
-    assert done.code == 0
+    outcome = run_inside("experiment", "--help")
+    assert outcome.code == 0
     for key in (b"[data.bitext]", b"tuning_seeds", b"keep_top", b"examples/experiments/demo.toml"):
-        assert key in done.out
+        assert key in outcome.out
 
 
 BITEXT = f"""\
@@ -333,8 +333,8 @@ def test_from_a_bitext(tmp_path):
         (tmp_path / f"{name}.trg").write_text(text.translate(str.maketrans(rules)))
     config = tmp_path / "bitext.toml"
     config.write_text(BITEXT)
-    done = run_outside("experiment", config, "--threads", "2", "--force")
-    assert done.code == 0, done.err
+    outcome = run_outside("experiment", config, "--threads", "2", "--force")
+    assert outcome.code == 0, outcome.err
     out = tmp_path / "out"
     frames = frames_of(out)
     assert list(frames) == ["contests", "histogram", "map", "neighbours", "pruning", "surprises"]
@@ -344,9 +344,9 @@ def test_from_a_bitext(tmp_path):
     assert set(facts["commands"]) == steps
     assert facts["commands"]["extract"].startswith("phrasetool extract ")
     assert all(facts["seconds"][f"build: {step}"] > 0 for step in steps)
-    done = run_inside("experiment", config, "--force")
-    assert done.code == 0
-    assert ": done in" not in done.err
+    outcome = run_inside("experiment", config, "--force")
+    assert outcome.code == 0
+    assert ": done in" not in outcome.err
     same(frames_of(out), frames, ())
 
 
@@ -356,10 +356,10 @@ def test_a_step_that_fails(tmp_path):
     text = (tmp_path / "train.src").read_text()
     (tmp_path / "train.src").write_text(text.replace("\n", "\n\n", 1))
     (tmp_path / "train.trg").write_text((tmp_path / "train.trg").read_text() + "x\n")
-    done = run_inside("experiment", config, "--force", "-q", "--threads", "1")
-    assert done.code == 1
-    assert "train.src:2: the sentence is empty" in done.message
-    assert "(step align)" in done.message
+    outcome = run_inside("experiment", config, "--force", "-q", "--threads", "1")
+    assert outcome.code == 1
+    assert "train.src:2: the sentence is empty" in outcome.message
+    assert "(step align)" in outcome.message
 
 
 @pytest.mark.parametrize(("options", "seed"), [((), 1), (("--seed", "7"), 7), (("--seed", "7", "--quick"), 7)])
@@ -368,15 +368,15 @@ def test_the_seed_of_the_command_line_counts(tmp_path, monkeypatch, options, see
 
     ran = []
     monkeypatch.setattr(experiment, "run_experiment", lambda config, *_: ran.append(config.seed) or {})
-    done = run_inside("experiment", write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n"), *options)
-    assert (done.code, ran) == (0, [seed]), done.err
+    outcome = run_inside("experiment", write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n"), *options)
+    assert (outcome.code, ran) == (0, [seed]), outcome.err
 
 
 def test_a_folder_that_cannot_be_written_is_found_first(tmp_path):
     config = write_experiment(tmp_path / "e", "\n[neighbours]\nphrases = ['a']\n")
     (tmp_path / "file").write_text("")
-    done = run_inside("experiment", config, "-o", tmp_path / "file", "-q")
-    assert (done.code, done.message) == (
+    outcome = run_inside("experiment", config, "-o", tmp_path / "file", "-q")
+    assert (outcome.code, outcome.message) == (
         1,
         f"phrasetool: {tmp_path / 'file'}: is a file, expected a folder to write to",
     )

@@ -73,8 +73,8 @@ def finished(tmp_path_factory):
     write(folder / "moses.ini", INI.encode())
     random_model([w.encode() for w in WORDS], [w.encode() for w in WORDS.values()]).save(folder / "translator")
     config = write(folder / "experiment.toml", CONFIG.encode())
-    done = run_inside("experiment", config, "--threads", 2, "--force")
-    assert done.code == 0, done.err
+    outcome = run_inside("experiment", config, "--threads", 2, "--force")
+    assert outcome.code == 0, outcome.err
     return folder
 
 
@@ -83,9 +83,9 @@ def test_a_translator_of_other_languages_is_refused_before_anything_is_made(fini
     for name in ("experiment.toml", "table.gz", "moses.ini", "lm.arpa", *texts):
         write(tmp_path / name, (finished / name).read_bytes())
     random_model([b"quite", b"others"], [b"than", b"these"]).save(tmp_path / "translator")
-    done = run_inside("experiment", tmp_path / "experiment.toml", "-q")
-    assert done.code == 1
-    assert "translator: does not translate between" in done.message
+    outcome = run_inside("experiment", tmp_path / "experiment.toml", "-q")
+    assert outcome.code == 1
+    assert "translator: does not translate between" in outcome.message
     assert not (tmp_path / "out").exists()
 
 
@@ -94,10 +94,10 @@ def frame(folder):
 
 
 def test_each_step_is_written_tuned_and_translated(finished):
-    found = frame(finished)
-    assert list(dict.fromkeys(found.step)) == STEPS
-    assert set(found.text) == {"one", "two", "ALL"}
-    entries = found[found.text == "ALL"].set_index("step").entries
+    result = frame(finished)
+    assert list(dict.fromkeys(result.step)) == STEPS
+    assert set(result.text) == {"one", "two", "ALL"}
+    entries = result[result.text == "ALL"].set_index("step").entries
     lines = {
         name: read(finished / f"out/build/ladder-{name}.gz").splitlines() for name in ("columns", "all", "pruned-0.5")
     }
@@ -108,7 +108,7 @@ def test_each_step_is_written_tuned_and_translated(finished):
     assert {len(row.split(b" ||| ")[2].split()) for row in lines["columns"]} == {4 + 2}
     assert {len(row.split(b" ||| ")[2].split()) for row in lines["all"]} == {4 + 4 + 2}
     # What the words lacked was what the table is worst at.
-    assert found[(found.step == "+ augment") & (found.text == "ALL")].gain.item() > 5
+    assert result[(result.step == "+ augment") & (result.text == "ALL")].gain.item() > 5
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,18 @@ def test_each_step_is_written_tuned_and_translated(finished):
                        ("all but rerank, 50 %", "pruned-0.5-1.tests"), ("all, 50 %", "pruned-0.5-1.reranked")]
 )  # fmt: skip
 def test_scores_are_those_of_the_files(finished, step, stem):
-    found = frame(finished).query("step == @step").set_index("text")
+    result = frame(finished).query("step == @step").set_index("text")
     lines = (finished / "out/build" / f"ladder-{stem}").read_text().splitlines()
     for text, part in (("one", lines[:25]), ("two", lines[25:])):
         expected = naive_bleu(part, (finished / f"{text}.trg").read_text().splitlines())
-        assert found.bleu[text] == pytest.approx(expected, abs=1e-6)
+        assert result.bleu[text] == pytest.approx(expected, abs=1e-6)
 
 
 def test_what_is_done_is_not_done_again(finished):
     before = frame(finished)
-    done = run_inside("experiment", finished / "experiment.toml", "--threads", 1, "--force")
-    assert done.code == 0
-    assert "ladder-" not in done.err
+    outcome = run_inside("experiment", finished / "experiment.toml", "--threads", 1, "--force")
+    assert outcome.code == 0
+    assert "ladder-" not in outcome.err
     pd.testing.assert_frame_equal(frame(finished), before)
     facts = json.loads((finished / "out/experiment.json").read_text())
     command = shlex.split(facts["commands"]["ladder-table-1-tests"])

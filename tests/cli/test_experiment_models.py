@@ -51,8 +51,8 @@ def test_two_translators(tmp_path):
     folder = tmp_path / "x"
     path = experiment(folder, 'folder = "forward"\nsecond_folder = "backward"\n')
     translators(folder)
-    done = run(path)
-    assert done.code == 0, done.err
+    outcome = run(path)
+    assert outcome.code == 0, outcome.err
     pruning = frame(folder, "pruning")
     assert set(pruning.method) == {"full", "semantic", "count+semantic"}
     # What the command that the report names would keep was measured with both.
@@ -77,8 +77,8 @@ def test_an_encoder_from_elsewhere(tmp_path):
     path = experiment(folder, '[model.text_encoder]\nfolder = "static"\n')
     words = [word.decode() for word in (*SOURCE, *TARGET)]
     static_folder(folder / "static", words, np.random.default_rng(1).normal(size=(len(words), 8)))
-    done = run(path)
-    assert done.code == 0, done.err
+    outcome = run(path)
+    assert outcome.code == 0, outcome.err
     assert set(frame(folder, "pruning").method) == {"full", "semantic", "count+semantic"}
     facts = json.loads((folder / "out" / "experiment.json").read_text())
     assert "--encoder" in facts["commands"]["scores-given"]
@@ -101,13 +101,13 @@ def test_an_encoder_from_elsewhere(tmp_path):
     ],
 )
 def test_what_does_not_go_together(tmp_path, model, message):
-    done = run(experiment(tmp_path / "x", model))
-    assert done.code == 1
-    assert message in done.err
+    outcome = run(experiment(tmp_path / "x", model))
+    assert outcome.code == 1
+    assert message in outcome.err
 
 
 def test_a_model_of_phrase_pairs_gives_columns_of_its_own_dimension(tmp_path):
     folder = tmp_path / "x"
-    done = run(experiment(folder, OWN))
-    assert done.code == 0, done.err
+    outcome = run(experiment(folder, OWN))
+    assert outcome.code == 0, outcome.err
     assert list(dict.fromkeys(frame(folder, "annotation").system)) == ["baseline", "annotated n=6"]

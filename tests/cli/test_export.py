@@ -23,13 +23,13 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("options", [(), ("--threads", 2, "--block-bytes", 40)])
 def test_a_map(files, options):
-    done = run_inside("export", "table.gz", "--to", "vmap", "-o", "vmap", "--always", 2, "--json", "json", "--evaluate",
-                      "source", "target", *options)  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = run_inside("export", "table.gz", "--to", "vmap", "-o", "vmap", "--always", 2, "--json", "json",
+                         "--evaluate", "source", "target", *options)  # fmt: skip
+    assert outcome.code == 0, outcome.err
     assert read_map((files / "vmap").read_bytes())[0]["haus"] == ["building"]
-    found = json.loads((files / "json").read_text())
-    assert (found["phrases"], found["always"], found["coverage"]["covered"]) == (5, 2, 3)
-    assert done.err.splitlines() == [
+    report = json.loads((files / "json").read_text())
+    assert (report["phrases"], report["always"], report["coverage"]["covered"]) == (5, 2, 3)
+    assert outcome.err.splitlines() == [
         "phrasetool: 5 phrases with 6 candidates (1.2 of a phrase), 2 units are always candidates",
         "phrasetool: 75.0% of the 4 reference tokens are candidates of their sentence, 75.0% of any; in 50.0% of the 2 "
         "sentences all are",
@@ -60,9 +60,9 @@ def test_an_empty_output_is_refused(files, options, reason):
 
 
 def test_streams(files):
-    done = run_inside("export", "-", "--to", "vmap", "-q", stdin=TABLE.encode())
-    assert done.code == 0, done.err
-    assert done.out == run_inside("export", "table.gz", "--to", "vmap", "-q").out != b""
+    outcome = run_inside("export", "-", "--to", "vmap", "-q", stdin=TABLE.encode())
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == run_inside("export", "table.gz", "--to", "vmap", "-q").out != b""
     turned = "".join(reversed(TABLE.splitlines(keepends=True))).encode()
     again = run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=turned)
     assert again.out == run_inside("export", "-", "--to", "vmap", "-q", "--sort", stdin=TABLE.encode()).out
@@ -70,24 +70,26 @@ def test_streams(files):
 
 def test_shortlists(files):
     vocabularies = ("--source-vocab", "words", "--target-vocab", "words", "--always", 1, "--force")
-    done = run_inside("export", "table.gz", "--to", "shortlist", "-o", "lex.s2t.gz", *vocabularies)
-    assert done.code == 0, done.err
-    found = read_shortlist(gzip.decompress((files / "lex.s2t.gz").read_bytes()))
-    assert found == {"das": {"the": 0.6875}, "haus": {"house": 0.6875}}
-    done = run_inside("export", "table.gz", "--to", "shortlist", "--format", "binary", "-o", "lex.bin", *vocabularies)
-    assert done.code == 0, done.err
+    outcome = run_inside("export", "table.gz", "--to", "shortlist", "-o", "lex.s2t.gz", *vocabularies)
+    assert outcome.code == 0, outcome.err
+    result = read_shortlist(gzip.decompress((files / "lex.s2t.gz").read_bytes()))
+    assert result == {"das": {"the": 0.6875}, "haus": {"house": 0.6875}}
+    outcome = run_inside(
+        "export", "table.gz", "--to", "shortlist", "--format", "binary", "-o", "lex.bin", *vocabularies
+    )
+    assert outcome.code == 0, outcome.err
     assert (files / "lex.bin").read_bytes()[:8] == 0xF11A48D5013417F5.to_bytes(8, "little")
 
 
 def test_lexicons(files):
-    done = run_inside("export", "table.gz", "--to", "lexicon", "--sample", 2, "--stop-words", 0, "--evaluate", "source",
-                      "target")  # fmt: skip
-    assert done.code == 0, done.err
-    assert [line.split(b"\t")[0] for line in done.out.splitlines()] == [b"source", b"klein", b"das"]
-    assert "2 written" in done.err
-    assert "of 100.0% the target is in a translation" in done.err
-    done = run_inside("export", "table.gz", "--to", "bicleaner", "-o", "s.gz", "--reverse-out", "t.gz", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("export", "table.gz", "--to", "lexicon", "--sample", 2, "--stop-words", 0, "--evaluate",
+                         "source", "target")  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert [line.split(b"\t")[0] for line in outcome.out.splitlines()] == [b"source", b"klein", b"das"]
+    assert "2 written" in outcome.err
+    assert "of 100.0% the target is in a translation" in outcome.err
+    outcome = run_inside("export", "table.gz", "--to", "bicleaner", "-o", "s.gz", "--reverse-out", "t.gz", "-q")
+    assert outcome.code == 0, outcome.err
     assert b"klein small 1\n" in gzip.decompress((files / "t.gz").read_bytes())
 
 
@@ -119,10 +121,10 @@ def test_lexicons(files):
 )  # fmt: skip
 def test_wrong_uses(files, arguments, code, said):
     before = {path: path.read_bytes() for path in files.iterdir()}
-    done = run_inside("export", *arguments)
-    assert done.code == code, done.err
-    assert said in done.message
-    assert done.out == b""
+    outcome = run_inside("export", *arguments)
+    assert outcome.code == code, outcome.err
+    assert said in outcome.message
+    assert outcome.out == b""
     assert {path: path.read_bytes() for path in files.iterdir()} == before
 
 
@@ -132,7 +134,7 @@ def test_terms_with_quotation_marks_are_read_back(tmp_path, form):
     pairs = [('"Haus', "house"), ("Kind", 'the"child'), ("Hund", "dog")]
     lines = "".join(f"{source} ||| {target} ||| 0.9 0.9 0.9 0.9 ||| 0-0 ||| 5 5 5\n" for source, target in pairs)
     table = write(tmp_path / "t", lines.encode())
-    done = run_inside("export", table, "--to", "lexicon", "--format", form, "--stop-words", 0)
-    assert done.code == 0, done.err
-    rows = list(csv.reader(io.StringIO(done.out.decode()), delimiter="\t" if form == "tsv" else ","))
+    outcome = run_inside("export", table, "--to", "lexicon", "--format", form, "--stop-words", 0)
+    assert outcome.code == 0, outcome.err
+    rows = list(csv.reader(io.StringIO(outcome.out.decode()), delimiter="\t" if form == "tsv" else ","))
     assert sorted(tuple(row[:2]) for row in rows[1:]) == sorted(pairs)

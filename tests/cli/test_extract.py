@@ -12,10 +12,10 @@ BITEXT = [GOLDEN / f"bitext.{name}" for name in ("source", "target", "aligned")]
 def test_all_files(tmp_path):
     names = {"-o": "table.gz", "--reordering-out": "reordering.gz"}
     options = [part for option, name in names.items() for part in (option, tmp_path / name)]
-    done = run_inside("extract", *BITEXT, *options, "--lexical", tmp_path / "lex")
-    assert done.code == 0
-    assert "60 sentence pairs" in done.err
-    assert "1,240 phrase pairs" in done.err
+    outcome = run_inside("extract", *BITEXT, *options, "--lexical", tmp_path / "lex")
+    assert outcome.code == 0
+    assert "60 sentence pairs" in outcome.err
+    assert "1,240 phrase pairs" in outcome.err
     assert read(tmp_path / "table.gz") == read(GOLDEN / "table.7.gz")
     assert read(tmp_path / "reordering.gz") == read(GOLDEN / "reordering.gz")
     for direction in ("f2e", "e2f"):
@@ -32,27 +32,27 @@ def test_all_files(tmp_path):
     ],
 )
 def test_options(tmp_path, options, name):
-    done = run_inside("extract", *BITEXT, *options, "--temporary", tmp_path)
-    assert done.code == 0
-    assert done.out == read(GOLDEN / f"{name}.gz")
-    assert ("temporary files" in done.err) == ("--memory" in options)
+    outcome = run_inside("extract", *BITEXT, *options, "--temporary", tmp_path)
+    assert outcome.code == 0
+    assert outcome.out == read(GOLDEN / f"{name}.gz")
+    assert ("temporary files" in outcome.err) == ("--memory" in options)
     assert not os.listdir(tmp_path)
 
 
 def test_in_a_process_from_standard_input(tmp_path):
     compressed = write(tmp_path / "a.gz", BITEXT[2].read_bytes())
-    done = run_outside("extract", "-", BITEXT[1], compressed, "-q", stdin=gzip.compress(BITEXT[0].read_bytes()))
-    assert (done.code, done.err) == (0, "")
-    assert done.out == read(GOLDEN / "table.7.gz")
+    outcome = run_outside("extract", "-", BITEXT[1], compressed, "-q", stdin=gzip.compress(BITEXT[0].read_bytes()))
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == read(GOLDEN / "table.7.gz")
 
 
 def test_sides_exchanged(tmp_path):
     """The scores of the two directions change places; without ties nothing else does."""
     lines = BITEXT[2].read_text().splitlines()
     turned = "".join(" ".join("-".join(point.split("-")[::-1]) for point in line.split()) + "\n" for line in lines)
-    done = run_inside("extract", BITEXT[1], BITEXT[0], write(tmp_path / "a", turned.encode()), "-q")
+    outcome = run_inside("extract", BITEXT[1], BITEXT[0], write(tmp_path / "a", turned.encode()), "-q")
     before, after = ({}, {})
-    for text, entries, order in ((read(GOLDEN / "table.7.gz"), before, 1), (done.out, after, -1)):
+    for text, entries, order in ((read(GOLDEN / "table.7.gz"), before, 1), (outcome.out, after, -1)):
         for line in text.splitlines():
             fields = line.split(b" ||| ")
             scores, counts = fields[2].split(), fields[4].split()
@@ -85,9 +85,9 @@ def test_bad_input(tmp_path, name):
     *data, message = BAD[name]
     paths = [write(tmp_path / letter, content) for letter, content in zip("sta", data, strict=True)]
     (tmp_path / "o.gz").write_bytes(b"old")
-    done = run_inside("extract", *paths, "-o", tmp_path / "o.gz", "--reordering-out", tmp_path / "r")
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
+    outcome = run_inside("extract", *paths, "-o", tmp_path / "o.gz", "--reordering-out", tmp_path / "r")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {tmp_path}/{message.format(tmp_path)}")
     assert (tmp_path / "o.gz").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["a", "o.gz", "s", "t"]
 
@@ -95,25 +95,25 @@ def test_bad_input(tmp_path, name):
 def test_bad_usage(tmp_path):
     for options in (("--memory", "2X"), ("--max-length", 0), ("--smoothing", "loud")):
         assert run_inside("extract", *BITEXT, *options).code == 2
-    done = run_inside("extract", *BITEXT, "--temporary", tmp_path / "none")
-    assert done.message == f"phrasetool: {tmp_path / 'none'}: there is no such folder for temporary files"
-    done = run_inside("extract", *BITEXT, "-o", tmp_path / "x.f2e", "--lexical", tmp_path / "x")
-    assert "two outputs go to one file" in done.message
-    done = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "no" / "table")
-    assert str(tmp_path / "no" / "table") in done.message
+    outcome = run_inside("extract", *BITEXT, "--temporary", tmp_path / "none")
+    assert outcome.message == f"phrasetool: {tmp_path / 'none'}: there is no such folder for temporary files"
+    outcome = run_inside("extract", *BITEXT, "-o", tmp_path / "x.f2e", "--lexical", tmp_path / "x")
+    assert "two outputs go to one file" in outcome.message
+    outcome = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "no" / "table")
+    assert str(tmp_path / "no" / "table") in outcome.message
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_full_disk(tmp_path):
-    done = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "t", "--reordering-out", "/dev/full")
-    assert done.code == 1
-    assert "/dev/full: cannot write: the disk is full" in done.message
+    outcome = run_inside("extract", *BITEXT, "-q", "-o", tmp_path / "t", "--reordering-out", "/dev/full")
+    assert outcome.code == 1
+    assert "/dev/full: cannot write: the disk is full" in outcome.message
     assert not os.listdir(tmp_path)
 
 
 def test_sides_that_are_alike_are_told(tmp_path):
     source, target, points = (write(tmp_path / n, b) for n, b in (("s", b"a b\n"), ("t", b"a b\n"), ("a", b"0-0\n")))
-    done = run_inside("extract", source, target, points, "-q", "-o", tmp_path / "out")
-    assert done.code == 0
-    assert done.message.startswith(f"phrasetool: warning: 1 of 1 sentences of {target} are the same as in {source}")
+    outcome = run_inside("extract", source, target, points, "-q", "-o", tmp_path / "out")
+    assert outcome.code == 0
+    assert outcome.message.startswith(f"phrasetool: warning: 1 of 1 sentences of {target} are the same as in {source}")

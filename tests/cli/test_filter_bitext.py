@@ -58,44 +58,44 @@ def rows(path):
 
 def test_each_pair_by_itself_says_the_same(classifier_folder, kept, tmp_path):
     source, target = odd_bitext(tmp_path)
-    done = run_inside(
+    outcome = run_inside(
         "filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores",
         "--rejected", tmp_path / "rejected", "--json", tmp_path / "json", "--threshold", 0.3,
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     model = PairClassifierModel.load(classifier_folder)
     pairs = list(zip(source.read_bytes().splitlines(True), target.read_bytes().splitlines(True), strict=True))
     plain = [[line.replace(b"\t", b" ").strip() for line in pair] for pair in pairs]
     expected = np.array([model.probabilities([s], [t])[0] if s and t else 0 for s, t in plain])
-    found = rows(tmp_path / "scores")
-    assert [float(row[0]) for row in found] == pytest.approx(expected, abs=2e-5)
-    assert [row[3:] for row in found] == plain
+    result = rows(tmp_path / "scores")
+    assert [float(row[0]) for row in result] == pytest.approx(expected, abs=2e-5)
+    assert [row[3:] for row in result] == plain
     stays = [pair for pair, p in zip(pairs, expected, strict=True) if p >= 0.3]
     assert (tmp_path / "ks").read_bytes() == b"".join(pair[0] for pair in stays)
     assert (tmp_path / "kt").read_bytes() == b"".join(pair[1] for pair in stays)
-    assert [row[1] == b"kept" for row in found] == (expected >= 0.3).tolist()
+    assert [row[1] == b"kept" for row in result] == (expected >= 0.3).tolist()
     gone = [number for number, p in enumerate(expected, 1) if p < 0.3]
     assert [int(row[2]) for row in rows(tmp_path / "rejected")] == gone
-    told = json.loads((tmp_path / "json").read_text())
-    assert (told["pairs"], told["kept"], told["rejected"]) == (409, len(stays), len(gone))
-    assert (told["threshold"], told["copies"], told["over_long"]) == (0.3, 2, 1)
-    assert told["reasons"]["empty"] == 2
-    assert told["reasons"]["unknown"] == 3
-    assert told["reasons"]["probability"] == len(gone) - 5
-    assert f"kept {len(stays)} of 409 pairs" in done.err
+    report = json.loads((tmp_path / "json").read_text())
+    assert (report["pairs"], report["kept"], report["rejected"]) == (409, len(stays), len(gone))
+    assert (report["threshold"], report["copies"], report["over_long"]) == (0.3, 2, 1)
+    assert report["reasons"]["empty"] == 2
+    assert report["reasons"]["unknown"] == 3
+    assert report["reasons"]["probability"] == len(gone) - 5
+    assert f"kept {len(stays)} of 409 pairs" in outcome.err
 
 
 def test_it_keeps_right_pairs_and_drops_wrong_ones(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     options = ("--scores", tmp_path / "scores", "--threshold", "best", "--json", tmp_path / "json")
-    done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
-    assert done.code == 0, done.err
-    told, best = (
+    outcome = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *options)
+    assert outcome.code == 0, outcome.err
+    report, best = (
         json.loads((tmp_path / "json").read_text()),
         PairClassifierModel.load(classifier_folder).thresholds["best"],
     )
-    assert told["threshold"] == best != 0.5
-    assert "tells pairs from others with AUC 0.7" in done.err
+    assert report["threshold"] == best != 0.5
+    assert "tells pairs from others with AUC 0.7" in outcome.err
     verdicts = np.array([row[1] == b"kept" for row in rows(tmp_path / "scores")])
     print(verdicts[::2].mean(), verdicts[1::2].mean(), best)
     assert verdicts[::2].mean() > 0.5
@@ -109,8 +109,8 @@ def test_threads_and_pieces_change_no_byte(classifier_folder, tmp_path, monkeypa
                "--rejected", names[3], "--explain", "--drop-copies")  # fmt: skip
     outputs = []
     for threads in (1, 2):
-        done = run_outside(*command, "--threads", threads, cwd=tmp_path)
-        assert (done.code, done.err) == (0, "")
+        outcome = run_outside(*command, "--threads", threads, cwd=tmp_path)
+        assert (outcome.code, outcome.err) == (0, "")
         outputs.append([(tmp_path / name).read_bytes() for name in names])
     monkeypatch.setattr(streams, "LINES_AT_ONCE", 7)
     monkeypatch.chdir(tmp_path)
@@ -125,8 +125,8 @@ def test_explained_probabilities_differ_by_length_alone(classifier_folder, kept,
     source, target = bitext(tmp_path / "b")
     scored = ("--scores", tmp_path / "scores", "--explain", "--force", "-q")
     assert run_inside("filter-bitext", source, target, "-m", tmp_path / "m", *kept, *scored).code == 0
-    found = rows(tmp_path / "scores")
-    assert [float(row[5]) for row in found] == pytest.approx([float(row[0]) for row in found], abs=3e-6)
+    result = rows(tmp_path / "scores")
+    assert [float(row[5]) for row in result] == pytest.approx([float(row[0]) for row in result], abs=3e-6)
     assert run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, *scored).code == 0
     assert max(abs(float(row[5]) - float(row[0])) for row in rows(tmp_path / "scores")) > 0.01
 
@@ -160,8 +160,8 @@ def test_interrupted_work_goes_on(classifier_folder, kept, tmp_path, monkeypatch
     swapped = bitext(tmp_path / "b", dirty_lines(seed=9))
     refused = run_inside("filter-bitext", *swapped, "-m", classifier_folder, *kept, "-q")
     assert (refused.code, "holds scores of another bitext" in refused.message) == (1, True)
-    done = run_inside(*command, classifier_folder, *kept)
-    assert (done.code, "150 were judged by an earlier run" in done.err) == (0, True)
+    outcome = run_inside(*command, classifier_folder, *kept)
+    assert (outcome.code, "150 were judged by an earlier run" in outcome.err) == (0, True)
     assert [(tmp_path / name).read_bytes() for name in ("ks", "kt", "scores")] == expected
     assert not (tmp_path / "ks.scores-1").exists()
 
@@ -209,8 +209,8 @@ def test_an_encoder_and_a_least_cosine(kept, tmp_path):
     target = [" ".join(f"t{i}" for i in words).encode() + b"\n" for words in drawn]
     target[::2] = target[::2][1:] + target[::2][:1]
     files = bitext(tmp_path / "b", (source, target))
-    done = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.9, *kept)
-    assert done.code == 0, done.err
+    outcome = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.9, *kept)
+    assert outcome.code == 0, outcome.err
     assert (tmp_path / "ks").read_bytes() == b"".join(source[1::2])
     needed = run_inside("filter-bitext", *files, "--encoder", folder, *kept)
     assert (needed.code, "needs --threshold" in needed.message) == (2, True)
@@ -219,8 +219,8 @@ def test_an_encoder_and_a_least_cosine(kept, tmp_path):
 def test_an_encoder_of_pieces_reads_text_alone(kept, tmp_path):
     folder = bert_folder(tmp_path / "bert")
     files = bitext(tmp_path / "b", ([b"saa\n", b"s\xff\n"], [b"taa\n", b"tbb\n"]))
-    done = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.1, *kept)
-    assert (done.code, "s:2: is not UTF-8" in done.message) == (1, True)
+    outcome = run_inside("filter-bitext", *files, "--encoder", folder, "--threshold", 0.1, *kept)
+    assert (outcome.code, "s:2: is not UTF-8" in outcome.message) == (1, True)
 
 
 @for_each(
@@ -246,63 +246,65 @@ def test_what_is_wrong_is_said_before_anything_is_written(arguments, code, said,
     names = {"S": source, "T": target, "SHORT": write(tmp_path / "b" / "short", b"taa\n" * 3),
              "MISSING": tmp_path / "none", "KEPT": tmp_path / "ks"}  # fmt: skip
     given = [names.get(argument, argument) for argument in arguments]
-    done = run_inside("filter-bitext", *given, "-m", classifier_folder, "-o", tmp_path / "ks", tmp_path / "kt", "-q")
-    assert (done.code, said in done.message) == (code, True), done.err
+    outcome = run_inside("filter-bitext", *given, "-m", classifier_folder, "-o", tmp_path / "ks", tmp_path / "kt", "-q")
+    assert (outcome.code, said in outcome.message) == (code, True), outcome.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b"]
 
 
 def test_other_models_are_refused_by_name(model_folder, kept, tmp_path):
-    done = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
-    assert (done.code, "train classifier" in done.message) == (1, True)
+    outcome = run_inside("filter-bitext", *bitext(tmp_path), "-m", model_folder, *kept)
+    assert (outcome.code, "train classifier" in outcome.message) == (1, True)
 
 
 def test_the_threshold_is_the_models_own_and_the_precision_is_told(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     best = PairClassifierModel.load(classifier_folder).thresholds["best"]
-    done = run_inside("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
-    assert done.code == 0, done.err
-    assert f"score less than {best:g}" in done.err
+    outcome = run_inside(
+        "filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores"
+    )
+    assert outcome.code == 0, outcome.err
+    assert f"score less than {best:g}" in outcome.err
     probabilities = [float(row[0]) for row in rows(tmp_path / "scores") if row[1] == b"kept"]
     assert min(probabilities) >= best - 1e-6
-    assert f"expected precision {np.mean(probabilities):.1%}" in done.err
+    assert f"expected precision {np.mean(probabilities):.1%}" in outcome.err
 
 
 @pytest.mark.parametrize(("share", "expected"), [("10%", 60), ("0.5", 300), ("1", 600)])
 def test_a_share_of_the_pairs_stays_the_most_probable_ones(classifier_folder, kept, tmp_path, share, expected):
     source, target = bitext(tmp_path)
-    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
-    done = run_inside(*given, "--keep", share, "--json", tmp_path / "j")
-    assert done.code == 0, done.err
-    found = rows(tmp_path / "scores")
-    kept_ones, others = ([float(row[0]) for row in found if row[1] == name] for name in (b"kept", b"rejected"))
+    arguments = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--scores", tmp_path / "scores")
+    outcome = run_inside(*arguments, "--keep", share, "--json", tmp_path / "j")
+    assert outcome.code == 0, outcome.err
+    result = rows(tmp_path / "scores")
+    kept_ones, others = ([float(row[0]) for row in result if row[1] == name] for name in (b"kept", b"rejected"))
     assert len(kept_ones) == expected
     assert min(kept_ones) >= max(others, default=0)
     threshold = json.loads((tmp_path / "j").read_text())["threshold"]
     # The same pairs stay with the threshold that is told.
     before = (tmp_path / "ks").read_bytes()
-    assert run_inside(*given, "--threshold", repr(threshold)).code == 0
+    assert run_inside(*arguments, "--threshold", repr(threshold)).code == 0
     assert (tmp_path / "ks").read_bytes() == before
 
 
 def test_a_share_cannot_be_had_of_a_pipe_or_with_a_threshold(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
-    given = ("-m", classifier_folder, *kept, "--keep", "0.5")
-    piped = run_inside("filter-bitext", "-", target, *given, stdin=source.read_bytes())
+    arguments = ("-m", classifier_folder, *kept, "--keep", "0.5")
+    piped = run_inside("filter-bitext", "-", target, *arguments, stdin=source.read_bytes())
     assert (piped.code, "standard input: cannot be read twice" in piped.message) == (1, True)
-    both = run_inside("filter-bitext", source, target, *given, "--threshold", "0.5")
+    both = run_inside("filter-bitext", source, target, *arguments, "--threshold", "0.5")
     assert (both.code, "give --threshold or --keep" in both.message) == (2, True)
 
 
 def test_nothing_is_written_where_no_pair_stays(classifier_folder, kept, tmp_path):
     source, target = bitext(tmp_path)
     write(tmp_path / "ks", b"old\n")
-    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--threshold", "1", "-q")
-    done = run_inside(*given)
-    assert done.code == 1
-    assert "no pair of 600 reaches the threshold 1; the best has 0." in done.message
+    arguments = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--threshold", "1", "-q")
+    outcome = run_inside(*arguments)
+    assert outcome.code == 1
+    assert "no pair of 600 reaches the threshold 1; the best has 0." in outcome.message
     assert (tmp_path / "ks").read_bytes() == b"old\n"
     assert not (tmp_path / "kt").exists()
-    assert run_inside(*given, "--force").code == 0
+    assert run_inside(*arguments, "--force").code == 0
     assert (tmp_path / "ks").read_bytes() == (tmp_path / "kt").read_bytes() == b""
 
 
@@ -318,10 +320,10 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
         return random_parallel_model(1 if half == "even" else 2)
 
     monkeypatch.setattr(cross_training, "_classifier", classifier)
-    done = run_inside(
+    outcome = run_inside(
         "filter-bitext", source, target, "--cross-train", "--threshold", "0", *kept, "--scores", tmp_path / "scores"
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     pairs = [tuple(line.strip() for line in pair) for pair in zip(*dirty_lines(500), strict=True)]
     assert (trained["even"], trained["odd"]) == (pairs[::2], pairs[1::2])
     scores = [float(row[0]) for row in rows(tmp_path / "scores")]
@@ -366,21 +368,21 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
     targets[::5] = [*targets[5::5], targets[0]]
     sides = [[line + b"\n" for line in side] for side in (sources, targets)]
     source, target = bitext(tmp_path, sides)
-    given = ("filter-bitext", source, target, "--cross-train", "--keep", "80%", *kept)
-    done = run_inside(*given, "--scores", tmp_path / "scores")
-    assert done.code == 0, done.err
-    assert done.err.count("training a classifier") == 2
+    arguments = ("filter-bitext", source, target, "--cross-train", "--keep", "80%", *kept)
+    outcome = run_inside(*arguments, "--scores", tmp_path / "scores")
+    assert outcome.code == 0, outcome.err
+    assert outcome.err.count("training a classifier") == 2
     gone = [row for row, line in enumerate(rows(tmp_path / "scores")) if line[1] == b"rejected"]
     assert len(set(gone) & set(wrong)) > 0.8 * len(gone)
     # A development set of right pairs chooses the threshold, and all pairs of a half are learnt from.
     dev = bitext(tmp_path / "dev", [[line + b"\n" for line in side] for side in toy_lines(120, 9)])
-    done = run_inside(
+    outcome = run_inside(
         "filter-bitext", source, target, "--cross-train", "--dev", *dev, "--scores", tmp_path / "dev.scores", *kept
     )
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     # Classifiers that have learnt from wrong pairs are too unsure for this.
-    assert "expected precision" not in done.err
-    assert done.err.count("750 pairs, and 120 as its development set") == 2
+    assert "expected precision" not in outcome.err
+    assert outcome.err.count("750 pairs, and 120 as its development set") == 2
     assert read(tmp_path / "dev.scores") != read(tmp_path / "scores")
     left = [row for row, line in enumerate(rows(tmp_path / "dev.scores")) if line[1] == b"kept"]
     assert len(set(left) - set(wrong)) > 0.9 * len(left) > 900
@@ -390,8 +392,8 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
 
 def test_classifiers_need_pairs_to_learn_from_and_files(kept, tmp_path):
     source, target = bitext(tmp_path, dirty_lines(60))
-    done = run_inside("filter-bitext", source, target, "--cross-train", *kept)
-    assert (done.code, "half of its pairs are only 30; expected 100" in done.message) == (1, True)
+    outcome = run_inside("filter-bitext", source, target, "--cross-train", *kept)
+    assert (outcome.code, "half of its pairs are only 30; expected 100" in outcome.message) == (1, True)
     piped = run_inside("filter-bitext", "-", target, "--cross-train", *kept, stdin=source.read_bytes())
     assert (piped.code, "two classifiers are trained before" in piped.message) == (1, True)
     both = run_inside("filter-bitext", source, target, "--cross-train", "-m", "model", *kept)
@@ -403,10 +405,10 @@ def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept
     sources, targets = ([line + b"\n" for line in side] for side in toy_lines(40))
     sources, targets = sources[:1] * 60 + sources, targets[:1] * 60 + targets
     source, target = bitext(tmp_path, (sources, targets))
-    given = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--force", "-q")
+    arguments = ("filter-bitext", source, target, "-m", classifier_folder, *kept, "--force", "-q")
     for share, expected in (("10%", 10), ("50%", 50)):
-        done = run_inside(*given, "--keep", share, "--scores", tmp_path / "scores")
-        assert done.code == 0, done.err
+        outcome = run_inside(*arguments, "--keep", share, "--scores", tmp_path / "scores")
+        assert outcome.code == 0, outcome.err
         assert read(tmp_path / "ks").count(b"\n") == expected
     # The 60 equal pairs tie; those that the share has no room for are not below its threshold.
     rows = [line.split(b"\t") for line in read(tmp_path / "scores").splitlines()]
@@ -414,8 +416,8 @@ def test_a_share_is_kept_though_scores_tie_and_copies_go(classifier_folder, kept
     assert len(tied) == 1
     assert tied == {min((row[0] for row in rows if row[1] == b"kept"), key=float)}
     copies = bitext(tmp_path / "copies", ([*sources[50:80], *sources[:10]], [*targets[50:80], *sources[:10]]))
-    done = run_inside("filter-bitext", *copies, *given[3:], "--keep", "50%", "--drop-copies")
-    assert done.code == 0, done.err
+    outcome = run_inside("filter-bitext", *copies, *arguments[3:], "--keep", "50%", "--drop-copies")
+    assert outcome.code == 0, outcome.err
     assert read(tmp_path / "ks").count(b"\n") == 20
 
 
@@ -424,9 +426,9 @@ def test_pipes_are_refused_before_any_work(classifier_folder, kept, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for options in (("--cross-train",), ("-m", classifier_folder, "--keep", "10%")):
-        done = run_inside("filter-bitext", pipe, target, *options, *kept)
-        assert done.code == 1
-        assert "name a file" in done.message
+        outcome = run_inside("filter-bitext", pipe, target, *options, *kept)
+        assert outcome.code == 1
+        assert "name a file" in outcome.message
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "s", "t"]
     few = bitext(tmp_path / "few", dirty_lines(60))
     assert run_inside("filter-bitext", *few, "--cross-train", *kept).code == 1
@@ -461,20 +463,20 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
     models = fluent / "good.arpa", fluent / "general.arpa"
     language_models = ("--lm", models[0], "--general-lm", models[1])
     options = (*language_models, "--keep", "50%", "--scores", tmp_path / "scores")
-    done = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
-    assert done.code == 0, done.err
-    assert "expected precision" not in done.err
-    found = rows(tmp_path / "scores")
+    outcome = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
+    assert outcome.code == 0, outcome.err
+    assert "expected precision" not in outcome.err
+    result = rows(tmp_path / "scores")
     good, general = (kenlm.Model(str(path)) for path in models)
-    for score, state, _, _, target in found:
+    for score, state, _, _, target in result:
         words = len(target.split()) + 1
         entropies = [-model.score(target.decode()) * math.log(10) / words for model in (general, good)]
         assert float(score) == pytest.approx(entropies[0] - entropies[1], abs=2e-5)
         assert state in (b"kept", b"rejected")
-    right = [(number % 2 == 0) == (row[1] == b"kept") for number, row in enumerate(found)]
+    right = [(number % 2 == 0) == (row[1] == b"kept") for number, row in enumerate(result)]
     assert np.mean(right) > 0.9
     # A threshold in nats, on one thread, gives what the share gave; the other side adds its own difference.
-    least = min(float(row[0]) for row in found if row[1] == b"kept") - 1e-5
+    least = min(float(row[0]) for row in result if row[1] == b"kept") - 1e-5
     again = run_inside(
         "filter-bitext", fluent / "s", fluent / "t", *language_models, "--threshold", least, "-o", tmp_path / "a",
         tmp_path / "b", "--threads", 1,
@@ -491,10 +493,10 @@ def test_language_models_keep_the_fluent_half(fluent, kept, tmp_path):
         outputs = ("--threshold", -99, "--scores", tmp_path / name, "-o", tmp_path / "a", tmp_path / "b")
         assert run_inside("filter-bitext", fluent / "s", fluent / "t", *more, *outputs).code == 0
         scores[name] = np.array([float(row[0]) for row in rows(tmp_path / name)])
-    difference = np.array([float(row[0]) for row in found])
+    difference = np.array([float(row[0]) for row in result])
     assert scores["both"] == pytest.approx(scores["source difference"] + difference, abs=3e-6)
     for name, place in (("source", 3), ("target", 4)):
-        lines = [row[place].decode() for row in found]
+        lines = [row[place].decode() for row in result]
         expected = [good.score(line) * math.log(10) / (len(line.split()) + 1) for line in lines]
         assert scores[name] == pytest.approx(expected, abs=2e-5)
 
@@ -517,5 +519,5 @@ def test_language_models_go_with_a_share_or_a_threshold(fluent, kept):
         (("--source-lm", fluent / "other.arpa", "--keep", 0.5), 1, "other.arpa: knows 0% of the tokens of"),
         (("--lm", fluent / "t", "--keep", 0.5), 1, "t: kenlm cannot read it as a language model: first non-empty line"),
     ):
-        done = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
-        assert (done.code, message in done.err) == (code, True), done.err
+        outcome = run_inside("filter-bitext", fluent / "s", fluent / "t", *options, *kept)
+        assert (outcome.code, message in outcome.err) == (code, True), outcome.err

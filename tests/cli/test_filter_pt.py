@@ -34,9 +34,9 @@ def corpora(folder):
 
 
 def test_keeps_what_is_significant(files):
-    done = run_inside("filter-pt", *corpora(files), "-l", "a+e", stdin=TABLE)
-    assert (done.code, done.out) == (0, LINES[1] + LINES[3])
-    assert done.err.splitlines() == [
+    outcome = run_inside("filter-pt", *corpora(files), "-l", "a+e", stdin=TABLE)
+    assert (outcome.code, outcome.out) == (0, LINES[1] + LINES[3])
+    assert outcome.err.splitlines() == [
         "phrasetool: 4 sentence pairs: a = 1.386294; entries with -ln p of 1.387294 or more are kept",
         "phrasetool: kept 2 of 5 entries (40.0%)",
         "phrasetool:   3 removed because they are not significant (-l)",
@@ -45,37 +45,37 @@ def test_keeps_what_is_significant(files):
 
 
 def test_keeps_the_best_in_their_order_without_a_corpus(files):
-    done = run_inside("filter-pt", "-n", "1", "-q", files / "table.gz", "-o", files / "out.gz")
-    assert (done.code, done.out, done.err) == (0, b"", "")
+    outcome = run_inside("filter-pt", "-n", "1", "-q", files / "table.gz", "-o", files / "out.gz")
+    assert (outcome.code, outcome.out, outcome.err) == (0, b"", "")
     assert read(files / "out.gz") == LINES[1] + LINES[2] + LINES[4]
     assert run_inside("filter-pt", "-n1", "-i", "1", stdin=TABLE).out == LINES[0] + LINES[2] + LINES[4]
     assert run_inside("filter-pt", "-n", "0", *corpora(files), "-l0", stdin=TABLE).out == TABLE
 
 
 def test_the_best_are_chosen_before_the_test(files):
-    done = run_inside("filter-pt", *corpora(files), "-l", "a+e", "-n", "1", stdin=TABLE)
-    assert done.out == LINES[1]
+    outcome = run_inside("filter-pt", *corpora(files), "-l", "a+e", "-n", "1", stdin=TABLE)
+    assert outcome.out == LINES[1]
 
 
 def test_appends_counts_and_values(files):
-    done = run_inside("filter-pt", *corpora(files), "-c", "-p", "-q", "-t", "2", "-m", "100", stdin=TABLE)
+    outcome = run_inside("filter-pt", *corpora(files), "-c", "-p", "-q", "-t", "2", "-m", "100", stdin=TABLE)
     expected = naive_filter.filter_table(
         TABLE, *([line.split() for line in text.splitlines()] for text in (SOURCE, TARGET)), counts=True, values=True
     )
-    assert (done.code, done.out, done.err) == (0, expected, "")
+    assert (outcome.code, outcome.out, outcome.err) == (0, expected, "")
     assert expected.splitlines()[1] == LINES[1].strip() + b" ||| 2 2 2 ||| 1.791759"
 
 
 def test_warns_when_moses_would_misread_the_appended_fields(files):
     table = b"das ||| the ||| 1 ||| 0-0\n"
-    done = run_inside("filter-pt", *corpora(files), "-c", "-q", stdin=table)
-    assert done.out == b"das ||| the ||| 1 ||| 0-0 ||| 2 2 2\n"
-    assert "warning: entries had 4 fields, and Moses reads the first 7" in done.message
+    outcome = run_inside("filter-pt", *corpora(files), "-c", "-q", stdin=table)
+    assert outcome.out == b"das ||| the ||| 1 ||| 0-0 ||| 2 2 2\n"
+    assert "warning: entries had 4 fields, and Moses reads the first 7" in outcome.message
 
 
 def test_warns_about_phrases_that_do_not_occur(files):
-    done = run_inside("filter-pt", *corpora(files), "-l", "1", "-q", stdin=TABLE + b"das ||| that ||| 1 1 1 1\n")
-    assert done.message == (
+    outcome = run_inside("filter-pt", *corpora(files), "-l", "1", "-q", stdin=TABLE + b"das ||| that ||| 1 1 1 1\n")
+    assert outcome.message == (
         "phrasetool: warning: of 6 entries, 0 have a source and 1 a target that does not occur in the corpus; "
         "their -ln p is 0"
     )
@@ -83,20 +83,20 @@ def test_warns_about_phrases_that_do_not_occur(files):
 
 def test_stops_when_the_corpus_is_another(files):
     swapped = ["-e", files / "f.gz", "-f", files / "e"]
-    done = run_inside("filter-pt", *swapped, "-l", "1", "-q", files / "table.gz", "-o", files / "out")
-    assert done.code == 1
-    assert "of its first 5 entries, 5 have a source that does not occur in" in done.message
-    assert done.message.endswith("(--force filters anyway)")
+    outcome = run_inside("filter-pt", *swapped, "-l", "1", "-q", files / "table.gz", "-o", files / "out")
+    assert outcome.code == 1
+    assert "of its first 5 entries, 5 have a source that does not occur in" in outcome.message
+    assert outcome.message.endswith("(--force filters anyway)")
     assert not (files / "out").exists()
-    done = run_inside("filter-pt", *swapped, "-l", "1", "-q", "--force", files / "table.gz", "-o", files / "out")
-    assert (done.code, read(files / "out")) == (0, b"")
+    outcome = run_inside("filter-pt", *swapped, "-l", "1", "-q", "--force", files / "table.gz", "-o", files / "out")
+    assert (outcome.code, read(files / "out")) == (0, b"")
 
 
 def test_corpora_with_different_numbers_of_lines(files):
     write(files / "e", TARGET + b"more\n")
-    done = run_inside("filter-pt", *corpora(files), "-l", "1", files / "table.gz")
-    assert done.code == 1
-    assert done.message == f"phrasetool: {files}/f.gz:5: the file ends after 4 lines, but {files}/e has 5"
+    outcome = run_inside("filter-pt", *corpora(files), "-l", "1", files / "table.gz")
+    assert outcome.code == 1
+    assert outcome.message == f"phrasetool: {files}/f.gz:5: the file ends after 4 lines, but {files}/e has 5"
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [("a+e", b""), ("a-e", LINES[4])])
@@ -125,23 +125,23 @@ def test_keeps_its_index(files):
      (["-l", "1", "-f", "-", "-e", "x"], "standard input")],
 )  # fmt: skip
 def test_wrong_usage(options, message):
-    done = run_inside("filter-pt", *options, stdin=b"")
-    assert done.code == 2
-    assert re.search(message, done.err), done.err
+    outcome = run_inside("filter-pt", *options, stdin=b"")
+    assert outcome.code == 2
+    assert re.search(message, outcome.err), outcome.err
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
 def test_threads_and_blocks_change_nothing(files, threads, size):
     options = ["-l", "1", "-n", "2", "-c", "-p", "--threads", threads, "--block-bytes", size]
-    done = run_inside("filter-pt", *corpora(files), *options, stdin=TABLE)
-    assert done.out == run_inside("filter-pt", *corpora(files), *options[:6], stdin=TABLE).out
-    assert "of 5 entries" in done.err
+    outcome = run_inside("filter-pt", *corpora(files), *options, stdin=TABLE)
+    assert outcome.out == run_inside("filter-pt", *corpora(files), *options[:6], stdin=TABLE).out
+    assert "of 5 entries" in outcome.err
 
 
 def test_a_process_of_its_own_and_its_help(files):
-    done = run_outside("filter-pt", *corpora(files), "-l", "a+e", stdin=gzip.compress(TABLE))
-    assert (done.code, done.out) == (0, LINES[1] + LINES[3])
+    outcome = run_outside("filter-pt", *corpora(files), "-l", "a+e", stdin=gzip.compress(TABLE))
+    assert (outcome.code, outcome.out) == (0, LINES[1] + LINES[3])
     helped = run_inside("filter-pt", "--help")
     assert helped.code == 0
     example = "phrasetool filter-pt -f train.de -e train.en -l a+e -n 30 < phrase-table > small"
@@ -156,9 +156,9 @@ def test_the_reference_table(reference, tmp_path):
         data = file.read(400_000)
     table = data[: data.rfind(b"\n") + 1]
     texts = [reference.parent / f"train.{language}.gz" for language in ("de", "en")]
-    done = run_inside("filter-pt", "-f", texts[0], "-e", texts[1], "-c", "-p", "-q", stdin=table)
+    outcome = run_inside("filter-pt", "-f", texts[0], "-e", texts[1], "-c", "-p", "-q", stdin=table)
     sides = [[b" %b " % line for line in gzip.decompress(path.read_bytes()).split(b"\n")[:-1]] for path in texts]
-    lines = done.out.splitlines()
+    lines = outcome.out.splitlines()
     assert len(lines) == table.count(b"\n")
     for i in np.random.default_rng(1).choice(len(lines), 25, replace=False):
         fields = lines[i].split(b" ||| ")

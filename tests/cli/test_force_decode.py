@@ -69,11 +69,11 @@ def expected_pairs(model, leave_one_out=False):
     for s, t in PAIRS:
         sentence, reference = s.encode().split(), t.encode().split()
         placed = naive.placements(model, sentence, reference)
-        found = list(naive.forced_derivations(model, sentence, reference, placed))
-        if not found or not sentence:
+        result = list(naive.forced_derivations(model, sentence, reference, placed))
+        if not result or not sentence:
             continue
         reached += 1
-        best = max(found, key=lambda d: naive.forced_score(model, d, placed, leave_one_out))
+        best = max(result, key=lambda d: naive.forced_score(model, d, placed, leave_one_out))
         counts.update((b" ".join(e.source), b" ".join(e.target)) for *_, e in best if not e.copy)
     return b"".join(sorted(b"%s ||| %s ||| %d\n" % (*pair, n) for pair, n in counts.items())), reached
 
@@ -84,8 +84,8 @@ def test_the_pairs_that_are_used(example, tmp_path, leave_one_out, threads):
     plain, packed = tmp_path / "pairs", tmp_path / "pairs.gz"
     options = ["--threads", threads, *(["--leave-one-out"] if leave_one_out else [])]
     for out in (plain, packed):
-        done = force(example, "-o", out, *options)
-        assert (done.code, done.out, done.err) == (0, b"", "")
+        outcome = force(example, "-o", out, *options)
+        assert (outcome.code, outcome.out, outcome.err) == (0, b"", "")
     expected, reached = expected_pairs(example[0], leave_one_out)
     assert reached == 5
     assert read(plain) == read(packed) == expected
@@ -99,9 +99,9 @@ def test_the_pairs_that_are_used(example, tmp_path, leave_one_out, threads):
 
 def test_what_was_not_reached_is_said(example, tmp_path):
     _, ini, source, target = example
-    done = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
-    assert done.code == 0
-    lines = [line.removeprefix("phrasetool: ") for line in done.err.splitlines()]
+    outcome = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
+    assert outcome.code == 0
+    lines = [line.removeprefix("phrasetool: ") for line in outcome.err.splitlines()]
     assert lines.pop(0).startswith(f"{ini}: its paths start from {ini.parent}: ")
     assert lines.pop(0) == "3.8 % of 26 tokens have no translation"
     assert lines[0] == "5 of 10 sentences decoded to their translation"
@@ -121,15 +121,15 @@ def test_what_was_not_reached_is_said(example, tmp_path):
 
 def test_the_distortion_limit(example, tmp_path):
     _, ini, source, target = example
-    done = run_inside(
+    outcome = run_inside(
         "force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs", "--distortion-limit", 0
     )
-    assert "3 of 10 sentences decoded" in done.err
-    assert "2 not: only beyond the distortion limit" in done.err
+    assert "3 of 10 sentences decoded" in outcome.err
+    assert "2 not: only beyond the distortion limit" in outcome.err
     changed = ini.parent / "changed.ini"
     changed.write_text(ini.read_text().replace("[distortion-limit]\n6", "[distortion-limit]\n0"))
     again = run_inside("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "pairs")
-    assert again.err.replace("changed.ini", "moses.ini") == done.err
+    assert again.err.replace("changed.ini", "moses.ini") == outcome.err
     arguments = ("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "x")
     free = run_inside(*arguments, "--distortion-limit", -1)
     assert "5 of 10 sentences decoded" in free.err
@@ -170,9 +170,11 @@ def test_another_table(example, tmp_path):
     assert read(tmp_path / "pairs") == b"haus das ||| home that ||| 1\n"
     table.write_bytes(b"haus das ||| nothing ||| 1 1 1 1\n")
     _, ini, *bitext = example
-    done = run_inside("force-decode", "--moses-ini", ini, *bitext, "-o", tmp_path / "none", "--table", table, "--force")
-    assert (done.code, (tmp_path / "none").exists()) == (0, True)
-    assert f"{bitext[0]}: none of its {len(PAIRS)} sentences can be decoded to its translation (" in done.err
+    outcome = run_inside(
+        "force-decode", "--moses-ini", ini, *bitext, "-o", tmp_path / "none", "--table", table, "--force"
+    )
+    assert (outcome.code, (tmp_path / "none").exists()) == (0, True)
+    assert f"{bitext[0]}: none of its {len(PAIRS)} sentences can be decoded to its translation (" in outcome.err
 
 
 def test_wrong_input_is_refused_in_one_line(example, tmp_path):
@@ -180,26 +182,26 @@ def test_wrong_input_is_refused_in_one_line(example, tmp_path):
     out = tmp_path / "pairs"
     short = tmp_path / "short"
     short.write_bytes(b"the house is green\n")
-    done = run_inside("force-decode", "--moses-ini", ini, "-q", source, short, "-o", out)
-    assert done.code == 1
-    assert done.message == f"phrasetool: {short}: has 1 lines, but {source} has 10"
-    done = force(example, "-o", out, "--table", tmp_path / "none")
-    assert "none: No such file" in done.message
+    outcome = run_inside("force-decode", "--moses-ini", ini, "-q", source, short, "-o", out)
+    assert outcome.code == 1
+    assert outcome.message == f"phrasetool: {short}: has 1 lines, but {source} has 10"
+    outcome = force(example, "-o", out, "--table", tmp_path / "none")
+    assert "none: No such file" in outcome.message
     for name, table, message in [
         ("columns", b"das ||| the ||| 1 1\n", "columns:1: the entries have 2 scores, but the model expects 4"),
         ("negative", b"das ||| the ||| 1 1 1 -1\n", "negative:1: a score is negative"),
         ("alignment", b"das ||| the ||| 1 1 1 1 ||| x\n", "alignment:1: the alignment"),
     ]:
         (tmp_path / name).write_bytes(table)
-        done = force(example, "-o", out, "--table", tmp_path / name)
-        assert done.code == 1
-        assert message in done.message
+        outcome = force(example, "-o", out, "--table", tmp_path / name)
+        assert outcome.code == 1
+        assert message in outcome.message
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"das ||| the ||| 1 1 1 1\n" * 1000)[:50])
     assert "end too early" in force(example, "-o", out, "--table", tmp_path / "cut.gz").message
     (tmp_path / "uncounted").write_bytes(b"das ||| the ||| 1 1 1 1 ||| 0-0\n")
-    done = force(example, "-o", out, "--table", tmp_path / "uncounted", "--leave-one-out")
-    assert done.code == 1
-    assert "uncounted: leave-one-out needs" in done.message
+    outcome = force(example, "-o", out, "--table", tmp_path / "uncounted", "--leave-one-out")
+    assert outcome.code == 1
+    assert "uncounted: leave-one-out needs" in outcome.message
     assert not out.exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
@@ -222,9 +224,9 @@ def test_wrong_usage(example):
 
 def test_a_text_is_not_its_own_translation(example, tmp_path):
     _, ini, source, _ = example
-    done = run_inside("force-decode", "--moses-ini", ini, source, source, "-o", tmp_path / "pairs")
-    assert done.code == 1
-    assert done.message == f"phrasetool: {source}: is the file of the source, too; expected its translation"
+    outcome = run_inside("force-decode", "--moses-ini", ini, source, source, "-o", tmp_path / "pairs")
+    assert outcome.code == 1
+    assert outcome.message == f"phrasetool: {source}: is the file of the source, too; expected its translation"
 
 
 def test_a_source_that_the_table_does_not_know(example, tmp_path):

@@ -59,14 +59,14 @@ def improved(engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("improve") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
-        done = run_inside(*arguments(engine, folder, "--size", "25%", "--json", folder.parent / "figures.json"))
-    assert done.code == 0, done.err
-    return folder, done
+        outcome = run_inside(*arguments(engine, folder, "--size", "25%", "--json", folder.parent / "figures.json"))
+    assert outcome.code == 0, outcome.err
+    return folder, outcome
 
 
 def test_each_step_has_its_figures(improved, engine):
     """As `evaluate` and the files say."""
-    folder, done = improved
+    folder, outcome = improved
     figures = json.loads((folder.parent / "figures.json").read_text())
     assert figures["steps"] == json.loads((folder / "improve.json").read_text())["steps"]
     names = ["given model", "+ entries", "+ columns", "+ pruning", "+ reranking"]
@@ -83,7 +83,7 @@ def test_each_step_has_its_figures(improved, engine):
         else:
             expected = (system.difference_low, system.difference, system.difference_high)
             assert interval == pytest.approx(expected, abs=2e-3)
-        row = next(line for line in done.out.decode().splitlines() if line.startswith(step["step"]))
+        row = next(line for line in outcome.out.decode().splitlines() if line.startswith(step["step"]))
         assert f"{step['entries']:,}" in row
         assert f"{step['bleu']:.2f}" in row
     entries = [count_entries(str(folder / "steps" / f"{name}.gz")) for name in ("augmented", "annotated")]
@@ -91,19 +91,19 @@ def test_each_step_has_its_figures(improved, engine):
         count_entries(str(engine / "phrase-table.gz")), *entries, *[count_entries(str(folder / "phrase-table.gz"))] * 2
     ]  # fmt: skip
     assert figures["steps"][3]["entries"] <= 0.25 * figures["steps"][2]["entries"]
-    assert f"BLEU on the test set ({SENTENCES} sentences)" in done.out.decode()
-    assert "minutes on 2 threads" in done.err
-    assert f"{SENTENCES} sentences are few to tune on" in done.err
+    assert f"BLEU on the test set ({SENTENCES} sentences)" in outcome.out.decode()
+    assert "minutes on 2 threads" in outcome.err
+    assert f"{SENTENCES} sentences are few to tune on" in outcome.err
 
 
 def test_the_result_is_used_as_it_says(improved, engine, tmp_path, monkeypatch):
     """The commands that are printed give the translations that were measured."""
-    folder, done = improved
+    folder, result = improved
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "new.source", read(engine / "test.zh"))
     commands = json.loads((folder / "improve.json").read_text())["commands"]
     for line in commands:
-        assert f"  {line}\n" in done.out.decode()
+        assert f"  {line}\n" in result.out.decode()
         assert run_inside(*line.split()[1:], "-q").code == 0
     assert read(tmp_path / "new.first") == read(folder / "steps" / "3.test")
     assert read(tmp_path / "new.target") == read(folder / "steps" / "reranked.test")
@@ -116,10 +116,10 @@ def test_a_second_run_does_nothing(improved, engine, monkeypatch):
     monkeypatch.setattr(module, "TRANSLATOR", SMALL_TRANSLATOR)
     folder, first = improved
     before = {name: os.stat(folder / name).st_mtime_ns for name in RESULTS}
-    done = run_inside(*arguments(engine, folder, "--size", "25%"))
-    assert done.code == 0
-    assert "commands to run" not in done.err
-    assert done.out == first.out
+    outcome = run_inside(*arguments(engine, folder, "--size", "25%"))
+    assert outcome.code == 0
+    assert "commands to run" not in outcome.err
+    assert outcome.out == first.out
     assert {name: os.stat(folder / name).st_mtime_ns for name in RESULTS} == before
 
 
@@ -141,8 +141,8 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(improved, eng
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    done = run_inside(*command[3:])
-    assert done.code == 0, done.err
+    outcome = run_inside(*command[3:])
+    assert outcome.code == 0, outcome.err
     for name in RESULTS:
         assert read(out / name).replace(bytes(out), bytes(finished)) == read(finished / name), name
 
@@ -156,12 +156,12 @@ def _started(folder):
 def test_steps_are_left_out(engine, tmp_path):
     """Alone, tuning changes the weights and nothing else; alone, pruning changes the table."""
     without = "forced-decoding,model,augment,columns,rerank"
-    done = run_inside(*arguments(engine, tmp_path / "tuned", "--without", without + ",prune"))
-    assert done.code == 0, done.err
-    assert [line.split("  ")[0] for line in done.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
+    outcome = run_inside(*arguments(engine, tmp_path / "tuned", "--without", without + ",prune"))
+    assert outcome.code == 0, outcome.err
+    assert [line.split("  ")[0] for line in outcome.out.decode().splitlines()[3:5]] == ["given model", "tuned"]
     assert not (tmp_path / "tuned" / "phrase-table.gz").exists()
-    done = run_inside(*arguments(engine, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5"))
-    assert done.code == 0, done.err
+    outcome = run_inside(*arguments(engine, tmp_path / "pruned", "--without", without + ",tune", "--size", "0.5"))
+    assert outcome.code == 0, outcome.err
     table = read(engine / "phrase-table.gz").splitlines()
     pruned = read(tmp_path / "pruned" / "phrase-table.gz").splitlines()
     assert len(pruned) == len(table) // 2
@@ -175,12 +175,14 @@ def test_steps_are_left_out(engine, tmp_path):
 def test_options_reach_the_commands(engine, tmp_path):
     """On the development set alone, with unknown words of further texts."""
     text = write(tmp_path / "text", "选举 的\n".encode())
-    given = arguments(engine, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
-    place = given.index("--test")
+    inputs = arguments(engine, tmp_path / "out", "--without", "forced-decoding,model,columns,tune,prune,rerank")
+    place = inputs.index("--test")
     options = ("--oov-text", text, "--monolingual", text, "--seed", "7", "--force", "-v")
-    done = run_inside(*given[:place], *given[place + 3 :], *options)
-    assert done.code == 0, done.err
-    assert f"BLEU on the development set, which the weights were tuned on ({SENTENCES} sentences)" in done.out.decode()
+    outcome = run_inside(*inputs[:place], *inputs[place + 3 :], *options)
+    assert outcome.code == 0, outcome.err
+    assert (
+        f"BLEU on the development set, which the weights were tuned on ({SENTENCES} sentences)" in outcome.out.decode()
+    )
     line = json.loads((tmp_path / "out" / "commands.json").read_text())["augment"]["command"]
     named = shown_path(str(text))
     for part in (f"--text {named}", f"--monolingual {named}", "--seed 7", "--force"):
@@ -223,18 +225,18 @@ def test_refused_before_work(engine, tmp_path, options, message):
     copies = [shutil.copy(engine / f"dev.{side}", tmp_path) for side in ("zh", "en")]
     texts = {"TEST": [engine / "test.zh"], "DEV": copies}
     options = [value for option in options for value in texts.get(option, [option])]
-    done = run_inside(*arguments(engine, tmp_path / "out", *options))
-    assert (done.code, message in done.message) == (2, True), done.err
+    outcome = run_inside(*arguments(engine, tmp_path / "out", *options))
+    assert (outcome.code, message in outcome.message) == (2, True), outcome.err
     assert not (tmp_path / "out").exists()
 
 
 def test_unrelated_texts_are_refused_before_work(engine, tmp_path):
-    given = arguments(engine, tmp_path / "out")
-    place = given.index("--dev")
-    swapped = [*given[: place + 1], given[place + 2], given[place + 1], *given[place + 3 :]]
-    done = run_inside(*swapped)
-    assert done.code == 1
+    inputs = arguments(engine, tmp_path / "out")
+    place = inputs.index("--dev")
+    swapped = [*inputs[: place + 1], inputs[place + 2], inputs[place + 1], *inputs[place + 3 :]]
+    outcome = run_inside(*swapped)
+    assert outcome.code == 1
     assert not (tmp_path / "out" / "commands.json").exists()
     short = write(tmp_path / "short", b"a\n")
-    done = run_inside(*given[: place + 2], short, *given[place + 3 :])
-    assert (done.code, "lines" in done.message) == (1, True)
+    outcome = run_inside(*inputs[: place + 2], short, *inputs[place + 3 :])
+    assert (outcome.code, "lines" in outcome.message) == (1, True)

@@ -31,10 +31,10 @@ def test_every_table_is_described(name):
 
 
 def test_json(tmp_path):
-    path, found = write(tmp_path / "t", TABLES["zero and negative"]), tmp_path / "found.json"
-    text = inspect(path, "--json", found).out
+    path, result = write(tmp_path / "t", TABLES["zero and negative"]), tmp_path / "found.json"
+    text = inspect(path, "--json", result).out
     assert text == inspect(path).out
-    document = json.loads(found.read_text())
+    document = json.loads(result.read_text())
     assert document == json.loads(inspect(path, "--json", "-").out)
     assert document["schema_version"] == 1
     assert (document["file"], document["kind"], document["entries"]) == (str(path), "phrase table", 3)
@@ -55,10 +55,10 @@ def test_files_that_are_no_tables(tmp_path):
         ("lexical", "lexical translation table"),
         ("arpa", "ARPA"),
     ):
-        done = inspect(write(tmp_path / "t", OTHER_FILES[name]))
-        assert done.code == 0
-        assert word in done.out.decode().splitlines()[0]
-        assert b"programs of Moses" not in done.out
+        outcome = inspect(write(tmp_path / "t", OTHER_FILES[name]))
+        assert outcome.code == 0
+        assert word in outcome.out.decode().splitlines()[0]
+        assert b"programs of Moses" not in outcome.out
     (tmp_path / "x.minphr").write_bytes(bytes(100))
     assert "PhraseDictionaryCompact" in inspect(tmp_path / "x.minphr").out.decode()
     folder = tmp_path / "probing"
@@ -78,8 +78,8 @@ def test_an_ini(tmp_path):
     """What it holds, not what it would be as a table."""
     text = "[feature]\nWordPenalty\nPhraseDictionaryMemory name=TM num-features=2 path=table\n[weight]\nTM= 0.5 0.25\n"
     path = write(tmp_path / "moses.ini", text.encode())
-    done = inspect(path, "--json", tmp_path / "json")
-    assert done.out.decode().splitlines()[:4] == [
+    result = inspect(path, "--json", tmp_path / "json")
+    assert result.out.decode().splitlines()[:4] == [
         f"{path}: a moses.ini of version 2, 2 features",
         "  WordPenalty0           WordPenalty, weights: none",
         "  TM                     PhraseDictionaryMemory, weights: 0.5 0.25",

@@ -18,11 +18,11 @@ def has(sentence, wanted):
 
 def entries():
     """Parts of the sentences, the first of them with parts of others."""
-    found = []
+    collected = []
     for i, (source, target) in enumerate(zip(*SENTENCES, strict=True)):
         one, other = source.split(), SENTENCES[1][(i * 7 + 3) % 40].split() if i % 2 else target.split()
-        found += [(" ".join(one[a : a + 2]), " ".join(other[b : b + 3])) for a in range(3) for b in range(3)]
-    return sorted({pair for pair in found if all(pair)})
+        collected += [(" ".join(one[a : a + 2]), " ".join(other[b : b + 3])) for a in range(3) for b in range(3)]
+    return sorted({pair for pair in collected if all(pair)})
 
 
 @pytest.fixture
@@ -39,32 +39,32 @@ def files(tmp_path):
 def test_support_is_that_of_looking_everywhere(files, toy_tagger_folder, toy_tagger, tmp_path, monkeypatch):
     table, source, target = files
     command = ("inspect", table, "--tagger", toy_tagger_folder, "--language-bitext", "en", source, "de", target)
-    done = run_inside(*command, "--json", tmp_path / "found.json", "--threads", 1)
-    assert done.code == 0, done.err
-    found = json.loads((tmp_path / "found.json").read_text())["parts_of_speech"]
+    outcome = run_inside(*command, "--json", tmp_path / "found.json", "--threads", 1)
+    assert outcome.code == 0, outcome.err
+    report = json.loads((tmp_path / "found.json").read_text())["parts_of_speech"]
     tagged = [
         [toy_tagger.tag([line.split()], language)[0] for line in side[:15]]
         for side, language in zip(SENTENCES, ("en", "de"), strict=True)
     ]
     missing = Counter()
     for pair in entries():
-        wanted = [
+        expected = [
             toy_tagger.tag([text.split()], language)[0] for text, language in zip(pair, ("en", "de"), strict=True)
         ]
-        if not any(has(one, wanted[0]) and has(other, wanted[1]) for one, other in zip(*tagged, strict=True)):
-            missing[" ".join(wanted[0]), " ".join(wanted[1])] += 1
+        if not any(has(one, expected[0]) and has(other, expected[1]) for one, other in zip(*tagged, strict=True)):
+            missing[" ".join(expected[0]), " ".join(expected[1])] += 1
     assert 0 < missing.total() < len(entries())
-    assert (found["entries"], found["supported"]) == (len(entries()), len(entries()) - missing.total())
-    shown = found["unsupported"]
+    assert (report["entries"], report["supported"]) == (len(entries()), len(entries()) - missing.total())
+    shown = report["unsupported"]
     assert [one["entries"] for one in shown] == sorted(missing.values(), reverse=True)[: inspect.SHOWN]
     for one in shown:
         assert missing[one["source"], one["target"]] == one["entries"]
         assert tuple(one["example"]) in entries()
-        assert f"{one['source']} ||| {one['target']}" in done.out.decode()
-    assert 0 < found["chance"] < 1
+        assert f"{one['source']} ||| {one['target']}" in outcome.out.decode()
+    assert 0 < report["chance"] < 1
     monkeypatch.setattr(inspect, "_TEXTS", 3)
     monkeypatch.setattr(inspect, "_SENTENCES", 4)
-    assert run_inside(*command, "--threads", 2).out == done.out
+    assert run_inside(*command, "--threads", 2).out == outcome.out
 
 
 def test_wrong_uses(files, toy_tagger_folder, tmp_path):

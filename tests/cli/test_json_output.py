@@ -69,30 +69,30 @@ def test_the_document_is_the_same_in_a_file_and_on_standard_output(table, model_
 @pytest.mark.parametrize("name", ["prune", "annotate", "filter-pt"])
 def test_not_together_with_the_table(table, model_folder, name):
     model = ("-m", model_folder) if name != "filter-pt" else ()
-    done = run_inside(name, table, *COMMAND_LINES[name][:-1], "-", *model, "--json", "-")
-    assert (done.code, done.out) == (2, b"")
-    assert "--json and the output both go to standard output" in done.message
+    outcome = run_inside(name, table, *COMMAND_LINES[name][:-1], "-", *model, "--json", "-")
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert "--json and the output both go to standard output" in outcome.message
 
 
 def test_a_file_that_holds_something_else_stays(table):
     Path("text").write_text("das ist kein JSON\n")
-    done = run_inside("inspect", table, "--json", "text")
-    assert done.code == 2
-    assert "--json text: this file exists and is not JSON" in done.message
+    outcome = run_inside("inspect", table, "--json", "text")
+    assert outcome.code == 2
+    assert "--json text: this file exists and is not JSON" in outcome.message
     assert Path("text").read_text() == "das ist kein JSON\n"
 
 
 def test_nothing_appears_where_a_command_fails(table, model_folder):
     Path("t").write_bytes(b"faulty\n")
-    done = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "found.json")
-    assert done.code == 1
+    outcome = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "found.json")
+    assert outcome.code == 1
     assert os.listdir() == ["t"]
 
 
 def test_where_it_cannot_be_written_nothing_is(table, model_folder):
-    done = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "no/found.json")
-    assert done.code == 1
-    assert "no/found.json: cannot write" in done.message
+    outcome = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "no/found.json")
+    assert outcome.code == 1
+    assert "no/found.json: cannot write" in outcome.message
     assert os.listdir() == ["t"]
 
 
@@ -106,9 +106,9 @@ def test_other_kinds_of_files_and_models(table, model_folder):
 
 def only_a_document(*arguments):
     """What a command writes to standard output, as JSON; it says nothing else there."""
-    done = run_inside(*arguments, "--json")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    outcome = run_inside(*arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    document = json.loads(outcome.out)
     assert document.pop("schema_version") == 1
     return document
 
@@ -117,16 +117,16 @@ def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
     pairs = write(tmp_path / "pairs", pair_lines())
     model = tmp_path / "m"
     fast = ("--dimension", "6", "--iterations", "2", "--vectors", "random", "-q")
-    found = only_a_document("train", pairs, "-o", model, *fast)
-    assert found["model"] == str(model)
-    assert found["signature"].startswith("model:")
-    assert found["training"] == json.loads((model / "config.json").read_text())["training"]
-    assert [line["iteration"] for line in found["log"]] == [1, 2]
+    result = only_a_document("train", pairs, "-o", model, *fast)
+    assert result["model"] == str(model)
+    assert result["signature"].startswith("model:")
+    assert result["training"] == json.loads((model / "config.json").read_text())["training"]
+    assert [line["iteration"] for line in result["log"]] == [1, 2]
     text = write(tmp_path / "text", b"a b c\nb c a\n" * 30)
     options = ("--word-units", "4", "--hidden", "8", "--heads", "2", "--epochs", "3", "-q")
-    found = only_a_document("train", "autoencoder", text, "-o", tmp_path / "a", *options)
-    assert [line["epoch"] for line in found["log"]] == [1, 2, 3]
-    assert found["training"]["texts"] == 60
+    result = only_a_document("train", "autoencoder", text, "-o", tmp_path / "a", *options)
+    assert [line["epoch"] for line in result["log"]] == [1, 2, 3]
+    assert result["training"]["texts"] == 60
     # Neither an input nor a half-done training is written over.
     assert "the output is the input" in run_inside("train", pairs, "-o", tmp_path / "n", *fast, "--json", pairs).message
     vectors = ("--vectors", "word2vec", "--source-text", text, "--json", text)
@@ -139,11 +139,11 @@ def test_of_a_training_it_is_the_settings_and_the_log(tmp_path):
 def test_of_an_ini_it_is_what_was_written(table, tmp_path):
     write(tmp_path / "lm.arpa", b"\\data\\\nngram 1=1\nngram 2=0\n\n\\1-grams:\n-1\t</s>\n\n\\2-grams:\n\n\\end\\\n")
     arguments = ("moses-ini", "--table", table, "--lm", "lm.arpa")
-    found = only_a_document(*arguments, "-o", "moses.ini")
-    assert found["ini"] == "moses.ini"
-    scores = next(line for line in found["features"] if line["name"] == "TranslationModel0")
+    result = only_a_document(*arguments, "-o", "moses.ini")
+    assert result["ini"] == "moses.ini"
+    scores = next(line for line in result["features"] if line["name"] == "TranslationModel0")
     assert scores["path"] == str(tmp_path / table)
-    assert len(found["weights"]["TranslationModel0"]) == int(scores["num-features"])
+    assert len(result["weights"]["TranslationModel0"]) == int(scores["num-features"])
     both = run_inside(*arguments, "--json")
     assert (both.code, both.out) == (2, b"")
     assert "--json and the output both go to standard output" in both.message
@@ -151,19 +151,19 @@ def test_of_an_ini_it_is_what_was_written(table, tmp_path):
 
 def test_of_an_experiment_it_is_the_rows_of_its_tables(tmp_path):
     config = write_experiment(tmp_path / "x", '[prune]\nmethods = ["count"]\nsizes = [0.6]\n')
-    found = only_a_document("experiment", config, "--threads", "1", "-q")
-    assert found["folder"] == str(tmp_path / "x" / "out")
-    assert {row["system"] for row in found["pruning"]} == {"full", "count 60 %"}
+    result = only_a_document("experiment", config, "--threads", "1", "-q")
+    assert result["folder"] == str(tmp_path / "x" / "out")
+    assert {row["system"] for row in result["pruning"]} == {"full", "count 60 %"}
     again = run_inside("experiment", config, "--threads", "1", "-q", "--json", tmp_path / "found.json")
     assert (again.code, again.out) == (0, b"")
-    assert json.loads((tmp_path / "found.json").read_text())["pruning"] == found["pruning"]
+    assert json.loads((tmp_path / "found.json").read_text())["pruning"] == result["pruning"]
 
 
 def test_of_the_demo_it_is_files_and_commands(tmp_path):
-    found = only_a_document("demo", "--files", tmp_path / "demo")
-    assert "engine/phrase-table.gz" in found["files"]
-    assert all((tmp_path / "demo" / name).is_file() for name in found["files"])
-    assert [words[:2] for words in found["commands"]] == [
+    result = only_a_document("demo", "--files", tmp_path / "demo")
+    assert "engine/phrase-table.gz" in result["files"]
+    assert all((tmp_path / "demo" / name).is_file() for name in result["files"])
+    assert [words[:2] for words in result["commands"]] == [
         ["phrasetool", "extract"], ["phrasetool", "lm"], ["phrasetool", "moses-ini"]
     ]  # fmt: skip
 
@@ -175,9 +175,9 @@ def test_of_compiling_it_is_where_kernels_are(monkeypatch):
         return {package: building.Built(3, f"in {package}") for package in packages}
 
     monkeypatch.setattr(building, "build_all", build_all)
-    found = only_a_document("compile", "-q")
-    assert found["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
-    assert list(found["packages"]) == ["phrasetool", "moses_compat"]
+    result = only_a_document("compile", "-q")
+    assert result["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
+    assert list(result["packages"]) == ["phrasetool", "moses_compat"]
 
 
 @pytest.mark.parametrize("name", ["found.json.gz", "found.json.xz", "found.json"])

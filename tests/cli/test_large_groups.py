@@ -30,29 +30,29 @@ def files(tmp_path, model_folder):
 
 
 def run(files, arguments, *more):
-    done = run_inside(*(files.get(word, word) for word in arguments), *more)
+    outcome = run_inside(*(files.get(word, word) for word in arguments), *more)
     output = files["O"].read_bytes() if files["O"].exists() else None
     files["O"].unlink(missing_ok=True)
-    return done, output
+    return outcome, output
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_entries_that_are_looked_at_one_by_one(files, monkeypatch, name):
-    done, whole = run(files, ONE_BY_ONE[name])
-    assert done.code == 0, done.err
+    outcome, whole = run(files, ONE_BY_ONE[name])
+    assert outcome.code == 0, outcome.err
     monkeypatch.setattr(blocks, "LARGEST_GROUP", 2048)
     for threads in (1, 2):
-        done, cut = run(files, ONE_BY_ONE[name], "--block-bytes", 1000, "--threads", threads)
-        assert (done.code, cut == whole) == (0, True), done.err
+        outcome, cut = run(files, ONE_BY_ONE[name], "--block-bytes", 1000, "--threads", threads)
+        assert (outcome.code, cut == whole) == (0, True), outcome.err
     assert whole.count(b"\n") > 100
 
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_entries_that_are_needed_together(files, monkeypatch, name):
-    done, whole = run(files, TOGETHER[name])
-    assert done.code == 0, done.err
+    outcome, whole = run(files, TOGETHER[name])
+    assert outcome.code == 0, outcome.err
     monkeypatch.setattr(blocks, "LARGEST_GROUP", 2048)
-    done, output = run(files, TOGETHER[name], "--block-bytes", 1000)
-    assert (done.code, output) == (1, None)
-    assert "T:1: the entries of this source take more than 2,048 bytes; --block-bytes allows more" in done.err
+    outcome, output = run(files, TOGETHER[name], "--block-bytes", 1000)
+    assert (outcome.code, output) == (1, None)
+    assert "T:1: the entries of this source take more than 2,048 bytes; --block-bytes allows more" in outcome.err
     assert run(files, TOGETHER[name], "--block-bytes", 100_000)[1] == whole

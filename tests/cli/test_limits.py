@@ -30,9 +30,9 @@ def test_jumps_that_the_window_of_the_decoder_decides(folder, limit, words, warn
     limited = "without a distortion limit" if limit < 0 else f"at a distortion limit of {limit}"
     message = f"{text}: 1 sentences have more than 64 words; {limited}, phrases that end 64 words or more"
     for command in (("decode", *ini, text, *fast), ("force-decode", *ini, text, reference, "--stack", 2)):
-        done = run_inside(*command, "-o", folder / "out", "-q")
-        assert done.code == 0, done.err
-        assert (message in done.err) == warns
-    done = run_inside("decode", "--moses-ini", folder / "ini6", text, *fast, "--distortion-limit", limit, "-o",
-                      folder / "out", "-q")  # fmt: skip
-    assert (message in done.err) == warns
+        outcome = run_inside(*command, "-o", folder / "out", "-q")
+        assert outcome.code == 0, outcome.err
+        assert (message in outcome.err) == warns
+    outcome = run_inside("decode", "--moses-ini", folder / "ini6", text, *fast, "--distortion-limit", limit, "-o",
+                         folder / "out", "-q")  # fmt: skip
+    assert (message in outcome.err) == warns

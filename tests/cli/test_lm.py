@@ -162,6 +162,6 @@ def test_the_input_is_not_the_output(tmp_path):
 def test_a_corpus_that_is_given_twice(tmp_path):
     corpus, other = write(tmp_path / "corpus", CORPUS), tmp_path / "link"
     other.symlink_to(corpus)
-    done = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
-    assert done.code == 0
-    assert done.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"
+    outcome = run_inside("lm", corpus, other, "--order", 2, "--estimator", "built-in", "-q")
+    assert outcome.code == 0
+    assert outcome.err.splitlines()[0] == f"phrasetool: warning: {other}: is given twice; its words count twice"

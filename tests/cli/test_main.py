@@ -61,10 +61,10 @@ def check_bad_table(run, command, name, model_folder, tmp_path):
     out.write_bytes(b"old")
     rule = ("-t", "0.5", "--rejected", tmp_path / "rejected") if command == "prune" else ()
     # A slow machine would report progress.
-    done = run(command, table, "-m", model_folder, "-o", out, "--block-bytes", "64", "-q", *rule)
-    assert done.code == 1
-    assert done.out == b""
-    assert done.message.startswith(f"phrasetool: {table}{message}")
+    outcome = run(command, table, "-m", model_folder, "-o", out, "--block-bytes", "64", "-q", *rule)
+    assert outcome.code == 1
+    assert outcome.out == b""
+    assert outcome.message.startswith(f"phrasetool: {table}{message}")
     assert out.read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == sorted([name, "out.gz"])
 
@@ -92,33 +92,33 @@ def test_bad_table_in_a_process(model_folder, tmp_path, command, name):
 @pytest.mark.parametrize("name", ["truncated.gz", "corrupt.gz", "two-fields"])
 def test_bad_standard_input(model_folder, tmp_path, name):
     data, message = BAD_TABLES[name]
-    done = run_inside("prune", "-m", model_folder, "-t", "0.5", "-o", tmp_path / "out", stdin=data)
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: standard input{message}")
+    outcome = run_inside("prune", "-m", model_folder, "-t", "0.5", "-o", tmp_path / "out", stdin=data)
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: standard input{message}")
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["prune", "annotate"])
 def test_missing_files(model_folder, tmp_path, command):
     rule = ("-t", "0.5") if command == "prune" else ()
-    done = run_inside(command, tmp_path / "none", "-m", model_folder, "-o", tmp_path / "o", *rule)
-    assert done.code == 1
-    assert done.message == f"phrasetool: {tmp_path / 'none'}: No such file or directory"
+    outcome = run_inside(command, tmp_path / "none", "-m", model_folder, "-o", tmp_path / "o", *rule)
+    assert outcome.code == 1
+    assert outcome.message == f"phrasetool: {tmp_path / 'none'}: No such file or directory"
     table = write(tmp_path / "t", TEXT)
-    done = run_inside(command, table, "-m", tmp_path / "model", "-o", tmp_path / "o", *rule)
-    assert done.code == 1
-    assert f"{tmp_path / 'model'}: no such model folder" in done.message
-    done = run_inside(command, table, "-m", model_folder, "-o", tmp_path / "no" / "o", *rule)
-    assert done.code == 1
-    assert str(tmp_path / "no" / "o") in done.message
+    outcome = run_inside(command, table, "-m", tmp_path / "model", "-o", tmp_path / "o", *rule)
+    assert outcome.code == 1
+    assert f"{tmp_path / 'model'}: no such model folder" in outcome.message
+    outcome = run_inside(command, table, "-m", model_folder, "-o", tmp_path / "no" / "o", *rule)
+    assert outcome.code == 1
+    assert str(tmp_path / "no" / "o") in outcome.message
     assert os.listdir(tmp_path) == ["t"]
 
 
 def test_no_model_named(tmp_path):
     write(tmp_path / "t", TEXT)
-    done = run_outside("prune", "t", "-t", "0", "-o", "o", cwd=tmp_path)
-    assert done.code == 1
-    assert "phrasetool-model: no such model folder" in done.message
+    outcome = run_outside("prune", "t", "-t", "0", "-o", "o", cwd=tmp_path)
+    assert outcome.code == 1
+    assert "phrasetool-model: no such model folder" in outcome.message
     assert os.listdir(tmp_path) == ["t"]
 
 
@@ -126,9 +126,9 @@ def test_model_of_another_version(model_folder, tmp_path):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     config = (folder / "config.json").read_text().replace('"format_version": 1', '"format_version": 2')
     (folder / "config.json").write_text(config)
-    done = run_outside("annotate", write(tmp_path / "t", TEXT), "-m", folder, "-o", tmp_path / "o")
-    assert done.code == 1
-    assert f"{folder / 'config.json'}: format version 2" in done.message
+    outcome = run_outside("annotate", write(tmp_path / "t", TEXT), "-m", folder, "-o", tmp_path / "o")
+    assert outcome.code == 1
+    assert f"{folder / 'config.json'}: format version 2" in outcome.message
     assert not (tmp_path / "o").exists()
 
 
@@ -136,9 +136,9 @@ def test_model_of_another_version(model_folder, tmp_path):
 def test_output_over_the_input(model_folder, tmp_path, link):
     table = write(tmp_path / "t", TEXT)
     (tmp_path / "link").symlink_to(table)
-    done = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "link" if link else table)
-    assert done.code == 1
-    assert "the output is the input" in done.message
+    outcome = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "link" if link else table)
+    assert outcome.code == 1
+    assert "the output is the input" in outcome.message
     assert table.read_bytes() == TEXT
 
 
@@ -147,10 +147,10 @@ def test_on_error_counts(model_folder, tmp_path, command):
     table = write(tmp_path / "t", b"\n".join([*LINES, b"bad", b"das ||| x ||| nan 1", b""]))
     rule = ("-t", "-1") if command == "prune" else ()
     for action, lines in (("skip", 2), ("keep", 4)):
-        done = run_inside(command, table, "-m", model_folder, "-o", "-", "--on-error", action, *rule)
-        assert done.code == 0
-        assert done.out.count(b"\n") == lines
-        assert "2 faulty lines" in done.err
+        outcome = run_inside(command, table, "-m", model_folder, "-o", "-", "--on-error", action, *rule)
+        assert outcome.code == 0
+        assert outcome.out.count(b"\n") == lines
+        assert "2 faulty lines" in outcome.err
 
 
 def unending_reader(*arguments):
@@ -186,9 +186,9 @@ def test_interrupt(model_folder, tmp_path, command):
 @pytest.mark.parametrize("arguments", [("prune", "-t", "-1"), ("annotate",)], ids=" ".join)
 def test_full_disk(model_folder, tmp_path, arguments, size):
     table = write(tmp_path / "t", TEXT * size)
-    done = run_inside(*arguments, table, "-m", model_folder, "--force", "-q", "-o", "/dev/full")
-    assert done.code == 1
-    assert "/dev/full: cannot write: the disk is full" in done.err.splitlines()[-1]
+    outcome = run_inside(*arguments, table, "-m", model_folder, "--force", "-q", "-o", "/dev/full")
+    assert outcome.code == 1
+    assert "/dev/full: cannot write: the disk is full" in outcome.err.splitlines()[-1]
     assert os.listdir(tmp_path) == ["t"]
 
 
@@ -198,7 +198,7 @@ def test_full_disk(model_folder, tmp_path, arguments, size):
 def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, size):
     table = write(tmp_path / "t", TEXT * size)
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
+        outcome = subprocess.run(
             [*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
@@ -206,8 +206,8 @@ def test_full_disk_behind_standard_output(model_folder, tmp_path, arguments, siz
             timeout=60,
             check=False,
         )
-    err = done.stderr.decode()
-    assert done.returncode == 1
+    err = outcome.stderr.decode()
+    assert outcome.returncode == 1
     assert len(err.splitlines()) == 1
     assert err.startswith("phrasetool: ")
     assert "no space" in err.lower() or "full" in err
@@ -231,7 +231,7 @@ def test_reader_that_never_was(model_folder, tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as out:
-        done = subprocess.run(
+        outcome = subprocess.run(
             [*COMMAND, "prune", str(table), "-m", str(model_folder), "-q", "-t", "-1"],
             stdout=out,
             stderr=subprocess.PIPE,
@@ -239,8 +239,8 @@ def test_reader_that_never_was(model_folder, tmp_path):
             timeout=60,
             check=False,
         )
-    assert done.stderr == b""
-    assert done.returncode in (0, 1)
+    assert outcome.stderr == b""
+    assert outcome.returncode in (0, 1)
 
 
 def test_no_command_and_wrong_commands():
@@ -251,9 +251,9 @@ def test_no_command_and_wrong_commands():
 
 
 def test_overview_lists_every_command():
-    done = run_inside("--help")
-    assert done.code == 0
-    text = " ".join(done.out.decode().split())
+    outcome = run_inside("--help")
+    assert outcome.code == 0
+    text = " ".join(outcome.out.decode().split())
     assert all(f" {name} {summary}" in text for name, summary in COMMANDS.items())
 
 
@@ -283,9 +283,9 @@ def test_every_command_is_built():
 
 @pytest.mark.parametrize("name", BUILT)
 def test_help_of_a_command(name):
-    done = run_inside(name, "--help")
-    text = done.out.decode()
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside(name, "--help")
+    text = outcome.out.decode()
+    assert (outcome.code, outcome.err) == (0, "")
     if name != "filter-pt":  # where -h means what it means to Moses' filter-pt
         assert text == run_inside(name, "-h").out.decode()
     assert text.startswith(f"Usage: phrasetool {name}")
@@ -306,22 +306,22 @@ def loaded(folder, *command_lines):
         "        print(*{name.split('.')[0] for name in sys.modules}, file=file)\n"
     )
     lines = json.dumps([[str(argument) for argument in line] for line in command_lines])
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", code, folder / "report", lines],
         env=clean_environment(),
         timeout=60,
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert outcome.returncode == 0, outcome.stderr
     heavy = {"numba", "numpy", "torch", "pyarrow", "gensim", "matplotlib", "scipy"}
-    found = [heavy & set(line.split()) for line in (folder / "report").read_text("utf-8").splitlines()]
-    return dict(zip(command_lines, found, strict=True))
+    result = [heavy & set(line.split()) for line in (folder / "report").read_text("utf-8").splitlines()]
+    return dict(zip(command_lines, result, strict=True))
 
 
 def test_version_and_help_load_nothing_heavy(tmp_path):
-    found = loaded(tmp_path, ("--help",), ("--version",), *((name, "--help") for name in BUILT))
-    assert {line: packages for line, packages in found.items() if packages} == {}
+    result = loaded(tmp_path, ("--help",), ("--version",), *((name, "--help") for name in BUILT))
+    assert {line: packages for line, packages in result.items() if packages} == {}
 
 
 def test_prune_and_annotate_do_without_torch(model_folder, tmp_path):
@@ -334,10 +334,10 @@ def test_prune_and_annotate_do_without_torch(model_folder, tmp_path):
 
 
 def test_debug_shows_a_traceback(tmp_path):
-    done = run_inside("--debug", "prune", tmp_path / "none", "-t", "0.5", "--similarity-columns", "1,2")
-    assert done.code == 1
-    assert "Traceback" in done.err
-    assert done.err.splitlines()[-1].startswith("phrasetool: ")
+    outcome = run_inside("--debug", "prune", tmp_path / "none", "-t", "0.5", "--similarity-columns", "1,2")
+    assert outcome.code == 1
+    assert "Traceback" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("phrasetool: ")
 
 
 def test_the_console_script(model_folder, tmp_path):
@@ -345,16 +345,16 @@ def test_the_console_script(model_folder, tmp_path):
     if not os.path.exists(script):
         pytest.skip("the console script is not installed beside this interpreter")
     table = write(tmp_path / "t", TABLES["lattice"])
-    done = subprocess.run(
+    outcome = subprocess.run(
         [script, "prune", "-q", "-t", "-1", "-m", str(model_folder), str(table)],
         capture_output=True,
         env=clean_environment(),
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, TABLES["lattice"], b"")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, TABLES["lattice"], b"")
     # Standard input and the model of the environment.
-    done = subprocess.run(
+    outcome = subprocess.run(
         [script, "prune", "-q", "-t", "-1"],
         capture_output=True,
         input=gzip.compress(TEXT),
@@ -362,7 +362,7 @@ def test_the_console_script(model_folder, tmp_path):
         env=clean_environment(PHRASETOOL_MODEL=str(model_folder)),
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, TEXT, b"")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, TEXT, b"")
 
 
 def test_folders_and_names_with_odd_characters(model_folder, tmp_path):
@@ -390,10 +390,10 @@ def test_folders_and_names_with_odd_characters(model_folder, tmp_path):
     ],
 )
 def test_wrong_usage_is_one_line(arguments, message):
-    done = run_inside(*arguments)
-    assert done.code == 2
-    assert done.message.startswith(f"phrasetool: {message}")
-    assert "--help`)" in done.message
+    outcome = run_inside(*arguments)
+    assert outcome.code == 2
+    assert outcome.message.startswith(f"phrasetool: {message}")
+    assert "--help`)" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -424,11 +424,11 @@ def test_what_a_lack_of_memory_looks_like(tmp_path, monkeypatch, error, message)
 def test_a_small_limit_on_memory_is_refused(tmp_path, limit, code):
     """A deadlock of Python's import lock lies below it."""
     (tmp_path / "table").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 ||| ||| 1 1 1\n")
-    done = subprocess.run(
+    outcome = subprocess.run(
         [*COMMAND, "inspect", str(tmp_path / "table")], capture_output=True, text=True, env=clean_environment(),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)), check=False,
     )  # fmt: skip
-    assert done.returncode == code, done.stderr
+    assert outcome.returncode == code, outcome.stderr
     if code:
         message = "phrasetool: error: the limit on memory (ulimit -v) is 511 MB, and at least 512 MB are needed\n"
-        assert done.stderr == message
+        assert outcome.stderr == message

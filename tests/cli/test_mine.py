@@ -32,21 +32,21 @@ def pairs(path):
 
 def test_the_planted_pairs_are_found(encoder, corpus, tmp_path):
     out = tmp_path / "mined.tsv.gz"
-    done = run_inside(
+    outcome = run_inside(
         "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev-gold", tmp_path / "gold.tsv",
         "-o", out, "--json", tmp_path / "told.json",
     )  # fmt: skip
-    assert done.code == 0, done.err
-    found = {pair[1:] for pair in pairs(out)}
-    assert len(found & set(corpus)) >= 57
-    assert len(found - set(corpus)) <= 3
+    assert outcome.code == 0, outcome.err
+    result = {pair[1:] for pair in pairs(out)}
+    assert len(result & set(corpus)) >= 57
+    assert len(result - set(corpus)) <= 3
     scores = [float(pair[0]) for pair in pairs(out)]
     assert scores == sorted(scores, reverse=True)
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert (told["source"]["lines"], told["target"]["different"], told["search"]) == (140, 140, "exact")
-    assert told["written"] == len(found)
-    assert told["threshold"] <= scores[-1]
-    assert "pairs that score at least" in done.err
+    report = json.loads((tmp_path / "told.json").read_text())
+    assert (report["source"]["lines"], report["target"]["different"], report["search"]) == (140, 140, "exact")
+    assert report["written"] == len(result)
+    assert report["threshold"] <= scores[-1]
+    assert "pairs that score at least" in outcome.err
     assert len(list(tmp_path.glob("mined.tsv.*.vectors"))) == 1
 
 
@@ -61,24 +61,24 @@ def test_pairs_below_a_cosine_are_left_out(encoder, corpus, tmp_path):
     limit = sorted(everything.values())[len(everything) // 2]
     # With six digits, so a limit between two of them.
     limit -= 5e-7
-    found = cosines("--min-cosine", limit)
-    assert min(found.values()) >= limit
-    assert set(found) >= {pair for pair, cosine in everything.items() if cosine > limit}
-    assert len(found) < len(everything)
-    done = run_inside(*mine, "-o", tmp_path / "none", "--min-cosine", 1)
-    assert done.code == 0
+    result = cosines("--min-cosine", limit)
+    assert min(result.values()) >= limit
+    assert set(result) >= {pair for pair, cosine in everything.items() if cosine > limit}
+    assert len(result) < len(everything)
+    outcome = run_inside(*mine, "-o", tmp_path / "none", "--min-cosine", 1)
+    assert outcome.code == 0
     assert all(float(pair[4]) >= 1 for pair in pairs(tmp_path / "none"))
 
 
 def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder, corpus, tmp_path):
     outputs = []
     for threads, block in ((1, 512), (2, 512), (2, 7), (1, 1)):
-        done = run_outside(
+        outcome = run_outside(
             "mine", "s.txt", "t.txt", "--encoder", encoder, "--threads", threads, "--block-rows", block, "-q",
             "--explain", cwd=tmp_path,
         )  # fmt: skip
-        assert (done.code, done.err) == (0, "")
-        outputs.append(done.out)
+        assert (outcome.code, outcome.err) == (0, "")
+        outputs.append(outcome.out)
     assert len(outputs[0]) > 3000
     assert len(set(outputs)) == 1
 
@@ -86,9 +86,9 @@ def test_threads_and_blocks_change_nothing_through_the_real_entry_point(encoder,
 def test_approximate_search_says_how_near_it_is(encoder, corpus, tmp_path):
     pytest.importorskip("faiss", reason="the extra `mine` is not installed")
     mine = ("mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder)
-    done = run_inside(*mine, "--neighbour-search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
-    assert done.code == 0, done.err
-    assert "approximate search: the nearest is the right one of" in done.err
+    outcome = run_inside(*mine, "--neighbour-search", "approximate", "-o", tmp_path / "a.tsv", "--json", tmp_path / "j")
+    assert outcome.code == 0, outcome.err
+    assert "approximate search: the nearest is the right one of" in outcome.err
     assert json.loads((tmp_path / "j").read_text())["search"]["approximate"]["share"] >= 0.98
     run_inside(*mine, "-o", tmp_path / "e.tsv", "-q")
     near, exact = ({pair[1:] for pair in pairs(tmp_path / name)} for name in ("a.tsv", "e.tsv"))
@@ -122,21 +122,21 @@ def test_copies_tabs_duplicates_and_empty_lines(encoder, tmp_path):
     (tmp_path / "s").write_bytes(b"s1 s2\ts3\r\n\ns1  s2 s3\ns9 s8\nt5 &amp; t6\nxx yy\n")
     (tmp_path / "t").write_bytes(b"t9 t8\nt1 t2 t3\nt5 & t6\n")
     mine = ("mine", tmp_path / "s", tmp_path / "t", "--encoder", encoder, "-k", 50)
-    done = run_inside(*mine, "-o", tmp_path / "o", "--json", tmp_path / "j")
-    assert done.code == 0, done.err
-    found = pairs(tmp_path / "o")
-    assert {pair[1:] for pair in found} == {
+    outcome = run_inside(*mine, "-o", tmp_path / "o", "--json", tmp_path / "j")
+    assert outcome.code == 0, outcome.err
+    result = pairs(tmp_path / "o")
+    assert {pair[1:] for pair in result} == {
         ("s1 s2 s3", "t1 t2 t3"), ("s9 s8", "t9 t8"), ("t5 &amp; t6", "t5 & t6", "copy"),
     }  # fmt: skip
-    told = json.loads((tmp_path / "j").read_text())
-    assert told["source"] == {
+    report = json.loads((tmp_path / "j").read_text())
+    assert report["source"] == {
         "file": str(tmp_path / "s"), "lines": 6, "empty": 1, "different": 4, "without_vector": 1,
     }  # fmt: skip
-    assert told["copies"] == 1
-    assert "1 pairs of two equal sentences are candidates" in done.err
-    done = run_inside(*mine, "-o", tmp_path / "o", "--drop-copies")
+    assert report["copies"] == 1
+    assert "1 pairs of two equal sentences are candidates" in outcome.err
+    outcome = run_inside(*mine, "-o", tmp_path / "o", "--drop-copies")
     assert {pair[1:] for pair in pairs(tmp_path / "o")} == {("s1 s2 s3", "t1 t2 t3"), ("s9 s8", "t9 t8")}
-    assert "were left out" in done.err
+    assert "were left out" in outcome.err
 
 
 def test_names_of_sentences(encoder, corpus, tmp_path):
@@ -159,41 +159,41 @@ def test_a_threshold_from_other_texts(encoder, corpus, tmp_path):
     (tmp_path / "dev").mkdir()
     write_corpus(tmp_path / "dev", seed=7)
     dev = [tmp_path / "dev" / name for name in ("s.txt", "t.txt", "gold.tsv")]
-    done = run_inside(
+    outcome = run_inside(
         "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--dev", dev[0],
         dev[1], "--dev-gold", dev[2], "-o", tmp_path / "m.tsv",
     )  # fmt: skip
-    assert done.code == 0, done.err
-    found = {pair[1:] for pair in pairs(tmp_path / "m.tsv")}
-    right = len(found & set(corpus))
-    assert 2 * right / (len(found) + len(corpus)) > 0.9
+    assert outcome.code == 0, outcome.err
+    result = {pair[1:] for pair in pairs(tmp_path / "m.tsv")}
+    right = len(result & set(corpus))
+    assert 2 * right / (len(result) + len(corpus)) > 0.9
     alone = run_inside("mine", *dev[:2], "--encoder", encoder, "--dev-gold", dev[2], "-o", tmp_path / "d.tsv")
-    thresholds = [line.split()[2] for one in (done, alone) for line in one.err.splitlines() if " threshold " in line]
+    thresholds = [line.split()[2] for one in (outcome, alone) for line in one.err.splitlines() if " threshold " in line]
     assert thresholds[0] == thresholds[1]
 
 
 @pytest.fixture
 def classifier(monkeypatch, tmp_path):
     """A folder that stands for a classifier."""
-    found = WordsInCommon()
-    monkeypatch.setattr(bitext_scores, "load_pair_model", lambda folder: bitext_scores.pair_encoder_of(found, folder))
+    result = WordsInCommon()
+    monkeypatch.setattr(bitext_scores, "load_pair_model", lambda folder: bitext_scores.pair_encoder_of(result, folder))
     (tmp_path / "s").write_text("haus grün und\nhund rot\nnicht ein hund\n")
     # Beside each translation one that says more, of the same direction.
     (tmp_path / "t").write_text(
         "house green and\nhouse green and house green and\ndog red\ndog red dog red\nnot a dog\n"
     )
-    return found
+    return result
 
 
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
 def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
     mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--margin-type", margin, "--retrieval", "forward")
     assert run_inside(*mine, "-o", tmp_path / "o", "--explain", "-q").code == 0
-    found = pairs(tmp_path / "o")
-    assert {pair[1:3] for pair in found} == {
+    result = pairs(tmp_path / "o")
+    assert {pair[1:3] for pair in result} == {
         ("haus grün und", "house green and"), ("hund rot", "dog red"), ("nicht ein hund", "not a dog"),
     }  # fmt: skip
-    for score, _, _, worth, _, probability, blind in found:
+    for score, _, _, worth, _, probability, blind in result:
         assert float(score) == pytest.approx(float(worth) + 0.02 * math.log(float(probability)), abs=1e-5)
         # Lengths that fit say nothing against a pair.
         assert float(blind) == pytest.approx(float(probability), abs=1e-5)
@@ -210,29 +210,29 @@ def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, t
     mine = ("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "--retrieval", "backward", "--explain")
     weights = {}
     for weight in ("0", "0.01", "0.02", "0.05", "0.1", "0.2"):
-        done = run_inside(
+        outcome = run_inside(
             *mine, "--dev-gold", tmp_path / "gold", "--probability-weight", weight, "-o", tmp_path / weight
         )
-        assert f"weight of probabilities {weight}, from" in done.err, done.err
-        found = pairs(tmp_path / weight)
-        for score, _, _, worth, _, probability, _ in found:
+        assert f"weight of probabilities {weight}, from" in outcome.err, outcome.err
+        result = pairs(tmp_path / weight)
+        for score, _, _, worth, _, probability, _ in result:
             expected = float(worth) + float(weight) * math.log(float(probability))
             assert float(score) == pytest.approx(expected, abs=1e-5)
         right = {tuple(line.split("\t")) for line in (tmp_path / "gold").read_text().splitlines()}
-        hits = len(right & {pair[1:3] for pair in found})
-        weights[weight] = 2 * hits / (len(found) + len(right))
+        hits = len(right & {pair[1:3] for pair in result})
+        weights[weight] = 2 * hits / (len(result) + len(right))
     assert len(set(weights.values())) > 1
     best = max(weights, key=weights.get)
-    done = run_inside(*mine, "--dev-gold", tmp_path / "gold", "-o", tmp_path / "o", "--json", tmp_path / "j")
-    assert f"weight of probabilities {best}, from" in done.err
+    outcome = run_inside(*mine, "--dev-gold", tmp_path / "gold", "-o", tmp_path / "o", "--json", tmp_path / "j")
+    assert f"weight of probabilities {best}, from" in outcome.err
     assert (tmp_path / "o").read_bytes() == (tmp_path / best).read_bytes()
     assert json.loads((tmp_path / "j").read_text())["weight"] == float(best)
 
 
 def test_over_long_sentences_are_counted(classifier, tmp_path):
     (tmp_path / "s").write_text("haus " * 9 + "\nhund\n")
-    done = run_inside("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "-o", tmp_path / "o")
-    assert "1 sentences are longer than the encoder reads; their ends were not seen" in done.err
+    outcome = run_inside("mine", tmp_path / "s", tmp_path / "t", "-m", "model", "-o", tmp_path / "o")
+    assert "1 sentences are longer than the encoder reads; their ends were not seen" in outcome.err
 
 
 @for_each(
@@ -265,9 +265,9 @@ def test_what_cannot_be_meant(arguments, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("s.txt", "t.txt", "s", "t", "g"):
         (tmp_path / name).write_text("a b\n")
-    done = run_inside("mine", "s.txt", "t.txt", *arguments, "-o", "o.tsv")
-    assert done.code == code
-    assert message in done.message
+    outcome = run_inside("mine", "s.txt", "t.txt", *arguments, "-o", "o.tsv")
+    assert outcome.code == code
+    assert message in outcome.message
     assert not (tmp_path / "o.tsv").exists()
 
 
@@ -286,34 +286,34 @@ def test_bad_files(encoder, source, options, message, tmp_path, monkeypatch):
     (tmp_path / "s.txt").write_bytes(source)
     (tmp_path / "t.txt").write_bytes(b"y1\tt1 t2\n" if "--ids" in options else b"t1\n")
     (tmp_path / "gold.tsv").write_text("a\tb\n")
-    done = run_inside("mine", "s.txt", "t.txt", "--encoder", encoder, *options, "-o", "o.tsv", "-q")
-    assert done.code == 1
-    assert message in done.message
+    outcome = run_inside("mine", "s.txt", "t.txt", "--encoder", encoder, *options, "-o", "o.tsv", "-q")
+    assert outcome.code == 1
+    assert message in outcome.message
     assert not (tmp_path / "o.tsv").exists()
 
 
 def test_the_same_file_or_stream_twice(encoder, tmp_path):
     (tmp_path / "s").write_text("s1\n")
-    done = run_inside("mine", tmp_path / "s", tmp_path / "s", "--encoder", encoder, "-q")
-    assert (done.code, "is the file of the source, too" in done.message) == (1, True)
-    done = run_inside("mine", "-", "-", "--encoder", encoder)
-    assert (done.code, "only one file can be standard input" in done.err) == (2, True)
-    done = run_inside("mine", "-", tmp_path / "s", "--encoder", encoder, "-q", stdin=b"t1\n")
-    assert (done.code, done.out.split(b"\t")[1:]) == (0, [b"t1", b"s1\n"])
+    outcome = run_inside("mine", tmp_path / "s", tmp_path / "s", "--encoder", encoder, "-q")
+    assert (outcome.code, "is the file of the source, too" in outcome.message) == (1, True)
+    outcome = run_inside("mine", "-", "-", "--encoder", encoder)
+    assert (outcome.code, "only one file can be standard input" in outcome.err) == (2, True)
+    outcome = run_inside("mine", "-", tmp_path / "s", "--encoder", encoder, "-q", stdin=b"t1\n")
+    assert (outcome.code, outcome.out.split(b"\t")[1:]) == (0, [b"t1", b"s1\n"])
 
 
 def test_vectors_of_other_texts_are_refused(encoder, corpus, tmp_path):
     mine = ("mine", "--encoder", encoder, "-q", "--encoder-store", tmp_path / "kept", "-o", tmp_path / "m.tsv")
     assert run_inside(*mine, tmp_path / "s.txt", tmp_path / "t.txt").code == 0
     (tmp_path / "other").write_text("s1 s2\n")
-    done = run_inside(*mine, tmp_path / "other", tmp_path / "t.txt")
-    assert done.code == 1
-    assert done.message.endswith("of another bitext; name another folder with --encoder-store")
+    outcome = run_inside(*mine, tmp_path / "other", tmp_path / "t.txt")
+    assert outcome.code == 1
+    assert outcome.message.endswith("of another bitext; name another folder with --encoder-store")
 
 
 def test_faiss_is_named_where_it_is_missing(encoder, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
-    done = run_inside(
+    outcome = run_inside(
         "mine", tmp_path / "s.txt", tmp_path / "t.txt", "--encoder", encoder, "--neighbour-search", "approximate", "-q"
     )
-    assert (done.code, "phrasetool[mine]" in done.message) == (1, True)
+    assert (outcome.code, "phrasetool[mine]" in outcome.message) == (1, True)

@@ -36,9 +36,9 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", [("count",), ("count+probability", "--combine", "rank")])
 def test_a_method_by_counts_is_refused_without_them(folder, method):
     for table, line in (("none", 1), ("damaged", 3)):
-        done = run_inside("prune", table, "--method", *method, *CUT, "-o", "out")
-        assert done.code == 1
-        assert f"{table}:{line}: the entry has no joint count" in done.message
+        outcome = run_inside("prune", table, "--method", *method, *CUT, "-o", "out")
+        assert outcome.code == 1
+        assert f"{table}:{line}: the entry has no joint count" in outcome.message
         assert not (folder / "out").exists()
 
 
@@ -46,14 +46,14 @@ def test_a_method_by_counts_is_refused_without_them(folder, method):
 def test_other_methods_that_take_counts(folder, method):
     write(folder / "pairs", b"a b ||| seldom ||| 3\n")
     uses = ("--forced-pairs", "pairs") if "usage" in method else ()
-    done = run_inside("prune", "none", "--moses-ini", "ini", "--method", method, *uses, *CUT, "-q")
-    assert (done.code, "none:1: the entry has no joint count" in done.message) == (1, True)
+    outcome = run_inside("prune", "none", "--moses-ini", "ini", "--method", method, *uses, *CUT, "-q")
+    assert (outcome.code, "none:1: the entry has no joint count" in outcome.message) == (1, True)
 
 
 def test_usage_by_itself_takes_no_counts(folder):
     write(folder / "pairs", b"a b ||| seldom ||| 3\nc d ||| always ||| 1\n")
-    done = run_inside("prune", "none", "--method", "usage", "--forced-pairs", "pairs", *CUT, "-q")
-    assert done.out == NONE.splitlines(keepends=True)[0] + NONE.splitlines(keepends=True)[3]
+    outcome = run_inside("prune", "none", "--method", "usage", "--forced-pairs", "pairs", *CUT, "-q")
+    assert outcome.out == NONE.splitlines(keepends=True)[0] + NONE.splitlines(keepends=True)[3]
 
 
 def test_the_remedy_names_every_method_without_counts():
@@ -63,18 +63,18 @@ def test_the_remedy_names_every_method_without_counts():
 
 
 def test_joint_counts_are_derived_of_two(folder):
-    done = run_inside("prune", "two", "--method", "count", *CUT)
-    assert done.out == b"".join(TWO.splitlines(keepends=True)[1::2])
-    assert "joint counts of 4 entries were derived as phi(f|e) * c(t)" in done.err
+    outcome = run_inside("prune", "two", "--method", "count", *CUT)
+    assert outcome.out == b"".join(TWO.splitlines(keepends=True)[1::2])
+    assert "joint counts of 4 entries were derived as phi(f|e) * c(t)" in outcome.err
 
 
 def test_a_lexicon_has_no_count_that_nobody_gave(folder):
     def rows(*options):
-        done = run_inside(
+        outcome = run_inside(
             "export", *options, "--to", "lexicon", "--min-probability", 0, "--stop-words", 0, "--json", "json"
         )
-        assert done.code == 0, done.err
-        return [line.split("\t")[5] for line in done.out.decode().splitlines()[1:]], done.err
+        assert outcome.code == 0, outcome.err
+        return [line.split("\t")[5] for line in outcome.out.decode().splitlines()[1:]], outcome.err
 
     counts, said = rows("none")
     assert (set(counts), said.count("no joint count")) == ({""}, 1)
@@ -83,22 +83,22 @@ def test_a_lexicon_has_no_count_that_nobody_gave(folder):
     assert (set(counts), "derived" in said) == ({"98"}, True)
     counts, said = rows("damaged")
     assert "2 of 4 entries have no joint count" in said
-    done = run_inside("export", "damaged", "--to", "lexicon", "--min-pair-count", 2, "-o", "out")
-    assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-pair-count needs" in done.message
+    outcome = run_inside("export", "damaged", "--to", "lexicon", "--min-pair-count", 2, "-o", "out")
+    assert "damaged:3: the entry has no joint count (found '9 9 1,5'); --min-pair-count needs" in outcome.message
     assert not (folder / "out").exists()
     assert "no joint counts" in run_inside("export", "none", "--to", "vmap", "-o", "out").err
 
 
 def test_counts_of_training_pairs(folder):
-    done = run_inside("train", "damaged", "-o", "model", "--epochs", 1)
-    assert "damaged:3: expected a count, a number of at least 0, found '9 9 1,5'" in done.message
+    outcome = run_inside("train", "damaged", "-o", "model", "--epochs", 1)
+    assert "damaged:3: expected a count, a number of at least 0, found '9 9 1,5'" in outcome.message
     write(folder / "logs", b"a ||| b ||| -0.105\n")
     assert "logs:1: expected a count" in run_inside("train", "logs", "-o", "model", "--epochs", 1).message
-    done = run_inside("train", "none", "-o", "model", "--epochs", 1, "--min-pair-count", 2)
-    assert "none:1: the pair has no count" in done.message
-    assert "--min-pair-count" in done.message
-    done = run_inside("annotate", "none", "--forced-pairs", "none", "-o", "out")
-    assert "none:1: the pair has no count" in done.message
+    outcome = run_inside("train", "none", "-o", "model", "--epochs", 1, "--min-pair-count", 2)
+    assert "none:1: the pair has no count" in outcome.message
+    assert "--min-pair-count" in outcome.message
+    outcome = run_inside("annotate", "none", "--forced-pairs", "none", "-o", "out")
+    assert "none:1: the pair has no count" in outcome.message
     assert not (folder / "model").exists()
     assert not (folder / "out").exists()
 
@@ -106,20 +106,20 @@ def test_counts_of_training_pairs(folder):
 def test_words_are_rare_by_counts(folder):
     write(folder / "words", b"haus ||| house ||| 0.5 0.5 0.5 0.5\nkind ||| child ||| 0.5 0.5 0.5 0.5\n")
     write(folder / "text", b"haus 4711a zoo\nkind\n")
-    done = run_inside("augment", "words", "--text", "text", "-o", "out", "--rare", 3)
-    assert "words:1: no counts" in done.message
-    done = run_inside("augment", "words", "--text", "text", "-o", "out")
-    assert "2 words of the table have no count c(s)" in done.err
+    outcome = run_inside("augment", "words", "--text", "text", "-o", "out", "--rare", 3)
+    assert "words:1: no counts" in outcome.message
+    outcome = run_inside("augment", "words", "--text", "text", "-o", "out")
+    assert "2 words of the table have no count c(s)" in outcome.err
 
 
 def test_counts_of_pairs_through_a_middle_language(folder):
     write(folder / "first", b"a ||| m ||| 0.5 0.5 0.5 0.5 ||| 0-0\n")
     write(folder / "second", b"m ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 2\n")
-    done = run_inside("pivot", "first", "second", "-o", "out", "--counts", "min", "--force")
-    assert "first:1: the entry has no joint count; --counts needs" in done.message
+    outcome = run_inside("pivot", "first", "second", "-o", "out", "--counts", "min", "--force")
+    assert "first:1: the entry has no joint count; --counts needs" in outcome.message
     assert not (folder / "out").exists()
-    done = run_inside("pivot", "first", "second", "-o", "out", "--force")
-    assert "first: the table has no joint counts" in done.err
+    outcome = run_inside("pivot", "first", "second", "-o", "out", "--force")
+    assert "first: the table has no joint counts" in outcome.err
     assert (folder / "out").read_bytes() == b"a ||| x ||| 0.25 0.25 0.25 0.25 ||| 0-0 ||| ||| |||\n"
 
 
@@ -137,12 +137,12 @@ def test_impossible_counts_are_no_counts(folder, counts):
         ("export", "impossible", "--to", "lexicon", "--min-pair-count", 2),
         ("pivot", "impossible", "way", "--counts", "min", "--force"),
     ):
-        done = run_inside(*arguments, "-o", "out")
-        assert done.code == 1
-        assert message in done.message
+        outcome = run_inside(*arguments, "-o", "out")
+        assert outcome.code == 1
+        assert message in outcome.message
         assert not (folder / "out").exists()
-    done = run_inside("inspect", "impossible", "--json")
-    assert "bad counts" in done.out.decode()
+    outcome = run_inside("inspect", "impossible", "--json")
+    assert "bad counts" in outcome.out.decode()
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_new_entries_have_the_counts_that_the_table_has(folder, counts, new):
     words = ("haus ||| house", "kind ||| child")
     write(folder / "words", "".join(f"{pair} ||| 0.5 0.5 0.5 0.5 ||| 0-0{counts}\n" for pair in words).encode())
     write(folder / "text", b"haus 4711a zoo\nkind\n")
-    done = run_inside("augment", "words", "--text", "text", "-o", "out", "--force")
-    assert done.code == 0, done.err
+    outcome = run_inside("augment", "words", "--text", "text", "-o", "out", "--force")
+    assert outcome.code == 0, outcome.err
     lines = [line for line in (folder / "out").read_text().splitlines() if line.startswith(("4711a", "zoo"))]
     assert lines
     assert all(line.endswith(f" ||| 0-0{new}") for line in lines), lines
@@ -166,11 +166,11 @@ def test_criteria_that_need_the_scores_of_training(folder, scores):
     write(folder / "few", f"a ||| x ||| {scores} ||| 0-0 ||| 9 9\na ||| y ||| {scores} ||| 0-0 ||| 9 9\n".encode())
     few = len(scores.split())
     for method in ("probability", "count*2+probability", "count"):
-        done = run_inside("prune", "few", "--method", method, *CUT, "-o", "out")
+        outcome = run_inside("prune", "few", "--method", method, *CUT, "-o", "out")
         expected = (
             "few:1: the entry has no joint count" if method == "count" else f"few:1: the entries have {few} scores"
         )
-        assert (done.code, expected in done.message) == (1, True)
+        assert (outcome.code, expected in outcome.message) == (1, True)
         assert not (folder / "out").exists()
-    done = run_inside("train", "few", "-o", "model", "--epochs", 1)
-    assert "few:1: expected a count, a number of at least 0, found '9 9'" in done.message
+    outcome = run_inside("train", "few", "-o", "model", "--epochs", 1)
+    assert "few:1: expected a count, a number of at least 0, found '9 9'" in outcome.message

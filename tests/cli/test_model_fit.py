@@ -24,8 +24,8 @@ def folder(tmp_path_factory):
         lines = (DEMO / f"corpus.{language}").read_bytes().splitlines(keepends=True)
         write(folder / language, b"".join(line for i, line in enumerate(lines) if i % 10 not in (3, 7)))
     table = folder / "table.gz"
-    done = run_inside("extract", folder / "zh", folder / "en", DEMO / "aligned.gz", "-o", table, "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("extract", folder / "zh", folder / "en", DEMO / "aligned.gz", "-o", table, "-q")
+    assert outcome.code == 0, outcome.err
     lines = [line.split(b" ||| ") for line in read(table).splitlines(keepends=True)]
     swapped = sorted(b" ||| ".join([target, source, *rest]) for source, target, *rest in lines)
     write(folder / "swapped.gz", b"".join(swapped))
@@ -43,9 +43,9 @@ def commands(folder, table):
 def test_what_fits_is_said_in_one_line(folder, tmp_path):
     plain = write(tmp_path / "plain", read(folder / "table.gz"))
     for command in commands(folder, folder / "table.gz"):
-        done = run_inside(*command, "-o", tmp_path / "out")
-        assert done.code == 0, done.err
-        assert done.err.count(f"phrasetool: {folder / 'model'} {RIGHT}") == 1
+        outcome = run_inside(*command, "-o", tmp_path / "out")
+        assert outcome.code == 0, outcome.err
+        assert outcome.err.count(f"phrasetool: {folder / 'model'} {RIGHT}") == 1
         assert run_inside(*command, "-o", tmp_path / "quiet", "-q").err == ""
         assert read(tmp_path / "quiet") == read(tmp_path / "out")
     piped = run_inside("annotate", "-", "-m", folder / "model", stdin=plain.read_bytes())
@@ -54,9 +54,9 @@ def test_what_fits_is_said_in_one_line(folder, tmp_path):
 
 def test_annotate_writes_the_fit_of_each_model_as_json(folder, tmp_path):
     models = "-m", folder / "model", "-m", folder / "model"
-    done = run_inside("annotate", folder / "table.gz", *models, "-o", tmp_path / "out", "--json", "-q")
-    assert done.code == 0, done.err
-    fits = json.loads(done.out)["model_fits"]
+    outcome = run_inside("annotate", folder / "table.gz", *models, "-o", tmp_path / "out", "--json", "-q")
+    assert outcome.code == 0, outcome.err
+    fits = json.loads(outcome.out)["model_fits"]
     assert [round(fit["auc"], 2) for fit in fits] == [0.99, 0.99]
     assert round(fits[0]["source_known"], 3) == 0.991
 
@@ -64,35 +64,35 @@ def test_annotate_writes_the_fit_of_each_model_as_json(folder, tmp_path):
 def test_swapped_sides_are_seen_before_anything_is_written(folder, tmp_path):
     write(tmp_path / "out", b"old")
     for command in commands(folder, folder / "swapped.gz"):
-        done = run_inside(*command, "-o", tmp_path / "out", "-q")
-        assert done.code == 1
-        assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in done.message
-        assert "source and target look swapped: it knows 0.0% of the source's words" in done.message
-        assert done.message.endswith("; name another model, or continue with --force")
+        outcome = run_inside(*command, "-o", tmp_path / "out", "-q")
+        assert outcome.code == 1
+        assert f"{folder / 'swapped.gz'}: the model {folder / 'model'} does not fit: source and tar" in outcome.message
+        assert "source and target look swapped: it knows 0.0% of the source's words" in outcome.message
+        assert outcome.message.endswith("; name another model, or continue with --force")
         assert read(tmp_path / "out") == b"old"
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    done = run_inside("annotate", "-", "-m", folder / "model", "-q", stdin=(folder / "swapped.gz").read_bytes())
-    assert (done.code, done.out) == (1, b"")
-    assert "standard input: the model" in done.message
+    outcome = run_inside("annotate", "-", "-m", folder / "model", "-q", stdin=(folder / "swapped.gz").read_bytes())
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert "standard input: the model" in outcome.message
 
 
 def test_force_goes_on_with_a_warning(folder, tmp_path):
     for command in commands(folder, folder / "swapped.gz"):
-        done = run_inside(*command, "-o", tmp_path / "out", "-q", "--force")
-        assert done.code == 0
-        assert done.message.startswith(f"phrasetool: warning: {folder / 'swapped.gz'}: the model")
-        assert "--force" not in done.message
+        outcome = run_inside(*command, "-o", tmp_path / "out", "-q", "--force")
+        assert outcome.code == 0
+        assert outcome.message.startswith(f"phrasetool: warning: {folder / 'swapped.gz'}: the model")
+        assert "--force" not in outcome.message
         assert read(tmp_path / "out")
 
 
 def test_evaluate_model(folder, tmp_path):
     options = ("-m", folder / "model", "--candidates", "10")
-    done = run_inside("evaluate-model", folder / "table.gz", *options, "--json")
-    assert "tells pairs from others with AUC 0.99" in done.message
-    assert json.loads(done.out)["model_fit"]["auc"] > 0.98
-    done = run_inside("evaluate-model", folder / "swapped.gz", *options)
-    assert done.code == 1
-    assert "source and target look swapped" in done.message
+    outcome = run_inside("evaluate-model", folder / "table.gz", *options, "--json")
+    assert "tells pairs from others with AUC 0.99" in outcome.message
+    assert json.loads(outcome.out)["model_fit"]["auc"] > 0.98
+    outcome = run_inside("evaluate-model", folder / "swapped.gz", *options)
+    assert outcome.code == 1
+    assert "source and target look swapped" in outcome.message
     forced = run_inside("evaluate-model", folder / "swapped.gz", *options, "--force")
     assert forced.code == 0
     assert "warning" in forced.message
@@ -106,9 +106,9 @@ def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path
     shutil.copytree(folder / "model", tmp_path / "m")
     first, *words = read(tmp_path / "m" / "source.vocab").splitlines(keepends=True)
     write(tmp_path / "m" / "source.vocab", b"".join([first, *sorted(words)]))
-    done = run_inside("annotate", folder / "table.gz", "-m", tmp_path / "m", "-o", tmp_path / "out")
-    assert done.code == 1
-    assert "it tells pairs from others hardly better than chance (AUC 0.5" in done.message
+    outcome = run_inside("annotate", folder / "table.gz", "-m", tmp_path / "m", "-o", tmp_path / "out")
+    assert outcome.code == 1
+    assert "it tells pairs from others hardly better than chance (AUC 0.5" in outcome.message
     assert not (tmp_path / "out").exists()
 
 
@@ -116,18 +116,20 @@ def test_a_vocabulary_in_another_order_is_no_better_than_chance(folder, tmp_path
 def test_small_tables_are_never_refused(folder, tmp_path, lines, names):
     for name in names:
         data = b"".join(read(folder / name).splitlines(keepends=True)[2000 : 2000 + lines])
-        done = run_inside("annotate", write(tmp_path / "t", data), "-m", folder / "model", "-o", tmp_path / "out", "-q")
-        assert (done.code, done.err) == (0, "")
+        outcome = run_inside(
+            "annotate", write(tmp_path / "t", data), "-m", folder / "model", "-o", tmp_path / "out", "-q"
+        )
+        assert (outcome.code, outcome.err) == (0, "")
 
 
 def test_a_small_table_of_which_no_word_is_known(folder, tmp_path):
     """Nine pairs may be names that the model never saw; ten pairs of two words are of another language."""
     for lines, code in ((9, 0), (10, 1)):
         table = write(tmp_path / "t", b"".join(b"xy%d yz ||| ab%d bc ||| 0.5\n" % (i, i) for i in range(lines)))
-        done = run_inside("annotate", table, "-m", folder / "model", "-o", tmp_path / f"out{lines}", "-q")
-        assert done.code == code
+        outcome = run_inside("annotate", table, "-m", folder / "model", "-o", tmp_path / f"out{lines}", "-q")
+        assert outcome.code == code
         assert (tmp_path / f"out{lines}").exists() == (not code)
-    assert "it knows none of the 20 running words of the source" in done.message
+    assert "it knows none of the 20 running words of the source" in outcome.message
 
 
 def test_the_beginning_of_a_sorted_table_is_enough(folder, tmp_path):
@@ -135,29 +137,30 @@ def test_the_beginning_of_a_sorted_table_is_enough(folder, tmp_path):
     lines = read(folder / "table.gz").splitlines(keepends=True)
     for count in (300, 600, 1200):
         source = write(tmp_path / "t", b"".join(lines[:count]))
-        done = run_inside("annotate", source, "-m", folder / "model", "-o", tmp_path / "out", "-q")
-        assert (done.code, done.err) == (0, "")
+        outcome = run_inside("annotate", source, "-m", folder / "model", "-o", tmp_path / "out", "-q")
+        assert (outcome.code, outcome.err) == (0, "")
     marks = b"".join(b"%d ||| %d , ||| 0.5\n" % (i, i + 1) for i in range(3000))
-    done = run_inside("annotate", write(tmp_path / "t", marks), "-m", folder / "model", "-o", tmp_path / "out", "-q")
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("annotate", write(tmp_path / "t", marks), "-m", folder / "model", "-o", tmp_path / "out", "-q")
+    assert (outcome.code, outcome.err) == (0, "")
 
 
 def test_a_table_that_the_same_model_annotated(folder, tmp_path):
     once, twice = tmp_path / "once.gz", tmp_path / "twice.gz"
     options = ("-m", folder / "model", "-q")
     assert run_inside("annotate", folder / "table.gz", *options, "-o", once).code == 0
-    done = run_inside("annotate", once, *options, "-o", twice)
-    assert done.code == 1
+    outcome = run_inside("annotate", once, *options, "-o", twice)
+    assert outcome.code == 1
     model = folder / "model"
     assert (
-        f"{once}: columns 5 and 6 already hold the similarities of the model {model}; --force continues" in done.message
+        f"{once}: columns 5 and 6 already hold the similarities of the model {model}; --force continues"
+        in outcome.message
     )
     assert not twice.exists()
     # Whoever prunes by them or by another model may.
     assert run_inside("prune", once, *options, "-t", "0.5", "-o", twice).code == 0
-    done = run_inside("annotate", once, *options, "-o", twice, "--force")
-    assert done.code == 0
-    assert "warning" in done.message
+    outcome = run_inside("annotate", once, *options, "-o", twice, "--force")
+    assert outcome.code == 0
+    assert "warning" in outcome.message
     model = BilingualModel.load(folder / "model")
     arrays = model.source.arrays()
     side = model.kind.parameters({**arrays, "transform": 0.7 * arrays["transform"]})
@@ -169,8 +172,10 @@ def test_a_table_that_the_same_model_annotated(folder, tmp_path):
 def test_statistics_hold_the_figures(folder, tmp_path):
     table, model = str(folder / "table.gz"), str(folder / "model")
     for options in (("-t", "0.5"), ("--method", "semantic+count", "--target-size", "0.5")):
-        done = run_inside("prune", table, "-m", model, *options, "-o", tmp_path / "o", "--stats", tmp_path / "s", "-q")
-        assert done.code == 0, done.err
+        outcome = run_inside(
+            "prune", table, "-m", model, *options, "-o", tmp_path / "o", "--stats", tmp_path / "s", "-q"
+        )
+        assert outcome.code == 0, outcome.err
         fit = json.loads((tmp_path / "s").read_text())["model_fit"]
         assert (fit["source_known"], fit["target_known"]) == (0.9908, 0.9831)
         assert fit["auc"] > 0.98
@@ -193,17 +198,19 @@ def test_the_library_refuses_too(folder, tmp_path):
 def test_a_start_of_another_language(folder, tmp_path):
     pairs = write(tmp_path / "pairs", b"".join(read(folder / "table.gz").splitlines(keepends=True)[::16]))
     options = ("-o", tmp_path / "m", "--iterations", "1", "--dimension", "10", "--overwrite", "-q")
-    done = run_inside("train", pairs, *options, "--source-text", folder / "en")
-    assert done.code == 1
-    assert f"{folder / 'en'}: knows 0.0% of the running words of the source and 100.0% of those of the" in done.message
-    assert "source and target look swapped; --force continues anyway" in done.message
+    outcome = run_inside("train", pairs, *options, "--source-text", folder / "en")
+    assert outcome.code == 1
+    assert (
+        f"{folder / 'en'}: knows 0.0% of the running words of the source and 100.0% of those of the" in outcome.message
+    )
+    assert "source and target look swapped; --force continues anyway" in outcome.message
     assert not (tmp_path / "m").exists()
     none = write(tmp_path / "none", b"eins zwei drei vier\n" * 50)
-    done = run_inside("train", pairs, *options, "--target-text", none)
-    assert "none: knows 0.0% of the running words of the target: it is of another language" in done.message
-    done = run_inside("train", pairs, *options, "--target-text", none, "--force")
-    assert done.code == 0
-    assert "warning" in done.message
+    outcome = run_inside("train", pairs, *options, "--target-text", none)
+    assert "none: knows 0.0% of the running words of the target: it is of another language" in outcome.message
+    outcome = run_inside("train", pairs, *options, "--target-text", none, "--force")
+    assert outcome.code == 0
+    assert "warning" in outcome.message
     assert (
         run_inside("train", pairs, *options, "--source-text", folder / "zh", "--target-text", folder / "en").err == ""
     )

@@ -42,14 +42,14 @@ def new_ini(model, *arguments):
 
 def test_a_new_ini_is_a_model_that_translates(model):
     assert new_ini(model, "--reordering-table", model / "reordering", "--distortion-limit", "4").code == 0
-    found = MosesModel.read(str(model / "moses.ini"))
-    assert found.features.sizes["TranslationModel"] == 2
-    assert found.features.sizes["LexicalReordering"] == 6
-    assert found.search.distortion_limit == 4
-    assert found.weights.tolist() == found.features.default_weights().tolist()
+    result = MosesModel.read(str(model / "moses.ini"))
+    assert result.features.sizes["TranslationModel"] == 2
+    assert result.features.sizes["LexicalReordering"] == 6
+    assert result.search.distortion_limit == 4
+    assert result.weights.tolist() == result.features.default_weights().tolist()
     assert b"order=2" in read(model / "moses.ini")
-    done = run_inside("decode", "--moses-ini", model / "moses.ini", "-q", stdin=b"haus x\n")
-    assert done.out == b"house x\n"
+    outcome = run_inside("decode", "--moses-ini", model / "moses.ini", "-q", stdin=b"haus x\n")
+    assert outcome.out == b"house x\n"
 
 
 def test_without_a_reordering_table_there_is_no_such_feature(model):
@@ -77,36 +77,36 @@ def test_another_reordering_table(model):
     write(model / "moses.ini", text)
     (model / "new").mkdir()
     write(model / "small", read(model / "reordering"))
-    done = run_inside(
+    outcome = run_inside(
         "moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table", model / "small",
         "-o", model / "new" / "moses.ini",
     )  # fmt: skip
-    assert done.code == 0
+    assert outcome.code == 0
     assert read(model / "new" / "moses.ini") == text.replace(b"path=gone", f"path={model}/small".encode())
 
 
 def test_another_reordering_table_of_version_1(model):
     write(model / "1.ini", VERSION_1.replace("small.gz", "table.gz").encode())
-    done = run_inside("moses-ini", model / "1.ini", "--table", model / "table.gz", "--reordering-table",
-                      model / "reordering")  # fmt: skip
-    assert done.code == 0
-    assert done.out.decode() == VERSION_1.replace("small.gz", f"{model}/table.gz").replace(
+    outcome = run_inside("moses-ini", model / "1.ini", "--table", model / "table.gz", "--reordering-table",
+                         model / "reordering")  # fmt: skip
+    assert outcome.code == 0
+    assert outcome.out.decode() == VERSION_1.replace("small.gz", f"{model}/table.gz").replace(
         "reordering.gz", f"{model}/reordering"
     )
 
 
 def test_a_reordering_table_needs_a_place(model):
     new_ini(model)
-    done = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table",
-                      model / "reordering")  # fmt: skip
-    assert done.code == 1
-    assert "expected one reordering table, found 0" in done.message
+    outcome = run_inside("moses-ini", model / "moses.ini", "--table", model / "table.gz", "--reordering-table",
+                         model / "reordering")  # fmt: skip
+    assert outcome.code == 1
+    assert "expected one reordering table, found 0" in outcome.message
 
 
 def test_it_can_be_read_from_standard_output(model):
-    done = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa")
-    assert done.code == 0
-    assert done.out.startswith(b"[input-factors]\n")
+    outcome = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa")
+    assert outcome.code == 0
+    assert outcome.out.startswith(b"[input-factors]\n")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_it_can_be_read_from_standard_output(model):
 def test_bad_input(model, monkeypatch, arguments, code, message):
     monkeypatch.chdir(model)
     write(model / "empty", b"")
-    done = run_inside("moses-ini", *arguments, "-o", "out.ini")
-    assert done.code == code
-    assert message in done.err
+    outcome = run_inside("moses-ini", *arguments, "-o", "out.ini")
+    assert outcome.code == code
+    assert message in outcome.err
     assert not (model / "out.ini").exists()
 
 
@@ -158,9 +158,9 @@ def test_tables_that_are_none(model, monkeypatch, tables, message, new):
     files = {"orders": ORDERS, "phrases": PHRASES, "narrow": narrow, "text": b"0-0 1-1\n", "binary.minlexr": b"x"}
     for name, data in files.items():
         write(model / name, data)
-    done = run_inside("moses-ini", *(("--lm", "lm.arpa") if new else ("moses.ini",)), *tables, "-o", "out.ini")
-    assert (done.code, message in done.err, (model / "out.ini").exists()) == (bool(message), True, not message), (
-        done.err
+    outcome = run_inside("moses-ini", *(("--lm", "lm.arpa") if new else ("moses.ini",)), *tables, "-o", "out.ini")
+    assert (outcome.code, message in outcome.err, (model / "out.ini").exists()) == (bool(message), True, not message), (
+        outcome.err
     )
 
 
@@ -170,10 +170,10 @@ def test_paths_relative_to_the_folder(model, tmp_path, monkeypatch):
     assert str(model) not in text
     assert {"path=table.gz", "path=lm.arpa", "path=reordering"} <= set(text.split())
     (model / "new").mkdir()
-    done = run_inside(
+    outcome = run_inside(
         "moses-ini", model / "moses.ini", "--table", model / "table.gz", "--relative", "-o", model / "new" / "moses.ini"
     )
-    assert done.code == 0
+    assert outcome.code == 0
     moved = read(model / "new" / "moses.ini").decode()
     assert moved == text.replace("path=", "path=../")
     # Wherever it is read from.
@@ -182,9 +182,9 @@ def test_paths_relative_to_the_folder(model, tmp_path, monkeypatch):
 
 
 def test_relative_to_no_folder(model):
-    done = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "--relative")
-    assert (done.code, done.out) == (2, b"")
-    assert "--relative needs to know the folder of the ini" in done.message
+    outcome = run_inside("moses-ini", "--table", model / "table.gz", "--lm", model / "lm.arpa", "--relative")
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert "--relative needs to know the folder of the ini" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -193,15 +193,15 @@ def test_relative_to_no_folder(model):
 def test_what_describes_a_new_ini_is_refused_with_an_ini(model, monkeypatch, option):
     monkeypatch.chdir(model)
     assert run_inside("moses-ini", "--table", "table.gz", "--lm", "lm.arpa", "-o", "moses.ini").code == 0
-    done = run_inside("moses-ini", "moses.ini", "--table", "richer", *option, "-o", "out.ini")
-    assert done.code == 2
-    assert f"{option[0]} is for a new moses.ini" in done.message
+    outcome = run_inside("moses-ini", "moses.ini", "--table", "richer", *option, "-o", "out.ini")
+    assert outcome.code == 2
+    assert f"{option[0]} is for a new moses.ini" in outcome.message
     assert not (model / "out.ini").exists()
 
 
 def test_a_type_of_reordering_that_moses_lacks_is_bad_usage(model, monkeypatch):
     monkeypatch.chdir(model)
     arguments = ("--table", "table.gz", "--lm", "lm.arpa", "--reordering-table", "reordering")
-    done = run_inside("moses-ini", *arguments, "--reordering-type", "wbe-msd-bidirectional-e-allff", "-o", "out.ini")
-    assert (done.code, "'e' is not supported" in done.message) == (2, True)
+    outcome = run_inside("moses-ini", *arguments, "--reordering-type", "wbe-msd-bidirectional-e-allff", "-o", "out.ini")
+    assert (outcome.code, "'e' is not supported" in outcome.message) == (2, True)
     assert not (model / "out.ini").exists()

@@ -8,9 +8,9 @@ from tests.commands import run_inside, write
 
 
 def nearest(sentence, *arguments):
-    done = run_inside("neighbours", sentence, *arguments, "--threads", 1, "-q", "--json")
-    assert (done.code, done.err) == (0, ""), done.err
-    return json.loads(done.out)
+    outcome = run_inside("neighbours", sentence, *arguments, "--threads", 1, "-q", "--json")
+    assert (outcome.code, outcome.err) == (0, ""), outcome.err
+    return json.loads(outcome.out)
 
 
 def naive(model, sentence, sentences):
@@ -25,32 +25,32 @@ def naive(model, sentence, sentences):
         ids = [words.index(word) if word in words else 0 for word in line.replace("&apos;", "'").encode().split()]
         return encode_texts(model, Phrases.from_lists([ids]))[0].astype(np.float64)
 
-    wanted = vector(sentence)
-    found = {}
+    expected = vector(sentence)
+    collected = {}
     for line in sentences:
         one = vector(line)
-        found[line.replace("&apos;", "'")] = one @ wanted / np.linalg.norm(one) / np.linalg.norm(wanted)
-    return found
+        collected[line.replace("&apos;", "'")] = one @ expected / np.linalg.norm(one) / np.linalg.norm(expected)
+    return collected
 
 
 def test_sentences_by_cosine(text, autoencoder):
     sentence = "the cat &apos;s hat is red ."
-    found = nearest(sentence, "-m", autoencoder, "--sentences", text, "-k", 6)
-    assert found["sentence"] == sentence
-    assert found["searched"] == len(SENTENCES)
+    result = nearest(sentence, "-m", autoencoder, "--sentences", text, "-k", 6)
+    assert result["sentence"] == sentence
+    assert result["searched"] == len(SENTENCES)
     others = [line for line in SENTENCES[:-1] if line != sentence]
     expected = naive(AutoencoderModel.load(autoencoder), sentence, others)
-    got = {one["sentence"]: one["similarity"] for one in found["nearest"]}
+    got = {one["sentence"]: one["similarity"] for one in result["nearest"]}
     assert got == pytest.approx({line: expected[line] for line in sorted(expected, key=expected.get)[-6:]}, abs=1e-5)
     assert list(got.values()) == sorted(got.values(), reverse=True)
     assert any(line.startswith("the cat 's hat is") for line in got)
 
 
 def test_all_but_the_sentence_itself(text, autoencoder):
-    found = nearest("a dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]
-    assert len(found) == len(SENTENCES) - 1
-    assert "a dog" not in {one["sentence"] for one in found}
-    assert "two old men & a dog see the big red ball ." in {one["sentence"] for one in found}
+    result = nearest("a dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]
+    assert len(result) == len(SENTENCES) - 1
+    assert "a dog" not in {one["sentence"] for one in result}
+    assert "two old men & a dog see the big red ball ." in {one["sentence"] for one in result}
     # One that the file lacks, with a word that the model lacks: nothing is left out.
     assert len(nearest("a grey dog", "-m", autoencoder, "--sentences", text, "-k", 99)["nearest"]) == len(SENTENCES)
 
@@ -64,28 +64,28 @@ def test_sentences_that_look_alike_to_the_model_are_two(autoencoder, tmp_path):
 
 def test_a_list_to_be_read(text, autoencoder, tmp_path):
     long = write(tmp_path / "long", b"a cat\n" + b"a " * 512 + b"\na dog\n")
-    done = run_inside("neighbours", "a", "dog", "-m", autoencoder, "--sentences", long, "--threads", 1)
-    assert done.code == 0
-    assert done.message == "phrasetool: 1 lines of more than 511 words are left out"
-    title, line = done.out.decode().splitlines()
+    outcome = run_inside("neighbours", "a", "dog", "-m", autoencoder, "--sentences", long, "--threads", 1)
+    assert outcome.code == 0
+    assert outcome.message == "phrasetool: 1 lines of more than 511 words are left out"
+    title, line = outcome.out.decode().splitlines()
     assert title == "nearest of 2 sentences"
     assert line.endswith("  a cat")
 
 
 def test_bad_requests(text, autoencoder, model_folder, tmp_path):
     def fails(*arguments, code=1):
-        done = run_inside("neighbours", *arguments)
-        assert (done.code, done.out) == (code, b"")
-        return done.err
+        outcome = run_inside("neighbours", *arguments)
+        assert (outcome.code, outcome.out) == (code, b"")
+        return outcome.err
 
     assert "with an autoencoder or an encoder of syntax, name texts with --sentences" in fails(
         "a dog", "-m", autoencoder
     )
     assert "this needs an autoencoder of one language" in fails("a dog", "-m", model_folder, "--sentences", text)
-    found = ("-m", autoencoder, "--sentences")
-    assert "the model knows no word of 'zebras'" in fails("zebras", *found, text)
-    assert "the sentence has 512 words; an autoencoder encodes at most 511" in fails("a " * 512, *found, text)
+    result = ("-m", autoencoder, "--sentences")
+    assert "the model knows no word of 'zebras'" in fails("zebras", *result, text)
+    assert "the sentence has 512 words; an autoencoder encodes at most 511" in fails("a " * 512, *result, text)
     empty = write(tmp_path / "text", b"a cat\n\n")
-    assert "text:2: the line is empty" in fails("a dog", *found, empty)
-    assert "leave them out with --sentences" in fails("a dog", *found, text, "--side", "source", code=2)
-    assert "leave them out with --sentences" in fails("a dog", *found, text, "--pairs", text, code=2)
+    assert "text:2: the line is empty" in fails("a dog", *result, empty)
+    assert "leave them out with --sentences" in fails("a dog", *result, text, "--side", "source", code=2)
+    assert "leave them out with --sentences" in fails("a dog", *result, text, "--pairs", text, code=2)

@@ -55,9 +55,9 @@ def files(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_nothing_is_of_use(files, command, message, written):
-    done = run_inside(*command, "-o", "out")
-    assert done.code == 1
-    assert done.err.splitlines()[-1].startswith(f"phrasetool: error: {message}")
+    outcome = run_inside(*command, "-o", "out")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1].startswith(f"phrasetool: error: {message}")
     assert sorted(path.name for path in files.iterdir()) == sorted(FILES)
     if written:
         forced = run_inside(*command, "-o", "out", "--force")
@@ -69,29 +69,29 @@ def test_nothing_is_of_use(files, command, message, written):
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translator")
     sides = bitext(folder, "train", 400)
-    done = run_inside("train", *FAST, *sides, "-o", folder / "m", "-q", "--force")
-    assert done.code == 0, done.err
+    outcome = run_inside("train", *FAST, *sides, "-o", folder / "m", "-q", "--force")
+    assert outcome.code == 0, outcome.err
     return folder / "m"
 
 
 def test_what_a_translator_is_given(translator, files):
     write(files / "text", b"der hund sieht\n")
     dictionary = write(files / "dictionary", b"hund X\nkatze Y\n")
-    done = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "out")
-    assert f"{dictionary} has 1 of the 3 different words of text" in done.err
+    outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "out")
+    assert f"{dictionary} has 1 of the 3 different words of text" in outcome.err
     write(dictionary, b"chat cat\n")
-    done = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "no")
-    assert (done.code, done.message) == (
+    outcome = run_inside("translate", "text", "-m", translator, "--dictionary", dictionary, "-o", "no")
+    assert (outcome.code, outcome.message) == (
         1, f"phrasetool: {dictionary}: has none of the 3 different words of text; expected words of its language"
     )  # fmt: skip
     for table in (b"chat ||| dog ||| 1\n", b"hund ||| chien ||| 1\n"):
         write(files / "other", table)
-        done = run_inside("translate", "text", "-m", translator, "--table", "other", "-o", "no")
-        assert done.code == 1
-        assert done.err.splitlines()[-1].startswith(
+        outcome = run_inside("translate", "text", "-m", translator, "--table", "other", "-o", "no")
+        assert outcome.code == 1
+        assert outcome.err.splitlines()[-1].startswith(
             "phrasetool: error: other: none of its 1 entries has a source of the text"
         )
     assert not (files / "no").exists()
     write(files / "text", b"chat\n")
-    done = run_inside("translate", "text", "-m", translator, "-o", "out")
-    assert "the model knows 0.0% of its 1 words" in done.err
+    outcome = run_inside("translate", "text", "-m", translator, "-o", "out")
+    assert "the model knows 0.0% of its 1 words" in outcome.err

@@ -72,9 +72,9 @@ def test_outputs_are_checked_before_the_work(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     bad = write(tmp_path / "bad", b"\x1f\x8brubbish")
     ini = write_experiment(tmp_path / "files").with_name("moses.ini")
-    done = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
-    assert done.code == 1
-    assert "cannot write: there is no folder no" in done.message
+    outcome = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
+    assert outcome.code == 1
+    assert "cannot write: there is no folder no" in outcome.message
     assert sorted(os.listdir(tmp_path)) == ["bad", "files"]
 
 
@@ -94,9 +94,9 @@ def test_inputs_are_checked_before_the_work(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     bad = write(tmp_path / "bad", b"\x1f\x8brubbish")
     ini = write_experiment(tmp_path / "files").with_name("moses.ini")
-    done = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
-    assert done.code == 1
-    assert "missing: No such file" in done.message
+    outcome = run_inside(*({"BAD": bad, "INI": ini}.get(argument, argument) for argument in command))
+    assert outcome.code == 1
+    assert "missing: No such file" in outcome.message
 
 
 def test_files_that_differ(tmp_path):
@@ -137,8 +137,8 @@ def test_files_that_an_ini_names_are_inputs(tmp_path, monkeypatch, command, outp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.gz").write_bytes((tmp_path / "table.gz").read_bytes())
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    done = run_inside(*command, output)
-    assert (done.code, f"{output}: the output is the input" in done.message) == (1, True)
+    outcome = run_inside(*command, output)
+    assert (outcome.code, f"{output}: the output is the input" in outcome.message) == (1, True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
@@ -167,10 +167,12 @@ def test_files_behind_the_standard_streams(tmp_path, redirected, message):
     table = b"a ||| x ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 4 4 3\na ||| y ||| 0.6 0.5 0.1 0.5 ||| 0-0 ||| 4 4 1\n"
     write(tmp_path / "table", table)
     command = f"{shlex.join(COMMAND)} prune --similarity-columns 1,3 --scale raw -t 0.51 --protect none -q {redirected}"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == bool(message)
-    assert message in done.stderr.decode()
+    outcome = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert outcome.returncode == bool(message)
+    assert message in outcome.stderr.decode()
     assert (tmp_path / "table").read_bytes() == table
     if not message:
-        assert done.stderr == b""
+        assert outcome.stderr == b""
         assert not any(path.read_bytes() == b"" for path in tmp_path.iterdir())

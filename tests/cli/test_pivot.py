@@ -30,18 +30,18 @@ ALL = ("to0.gz", "from0.gz", "to1.gz", "from1.gz", "--extra-columns", "ways,agre
 
 
 def test_a_table_and_what_others_make_of_it(files):
-    done = run_inside("pivot", *ALL, "-o", "out.gz", "--reordering-out", "reo.gz", "--json", "json")
-    assert done.code == 0, done.err
-    found = json.loads((files / "json").read_text())
+    outcome = run_inside("pivot", *ALL, "-o", "out.gz", "--reordering-out", "reo.gz", "--json", "json")
+    assert outcome.code == 0, outcome.err
+    report = json.loads((files / "json").read_text())
     lines = read(files / "out.gz").splitlines()
     assert lines == sorted(lines)
-    assert len(lines) == found["entries"] == len(read(files / "reo.gz").splitlines())
+    assert len(lines) == report["entries"] == len(read(files / "reo.gz").splitlines())
     assert [line.split(b"|||")[:2] for line in lines] == [
         line.split(b"|||")[:2] for line in read(files / "reo.gz").splitlines()
     ]
-    said = done.err.splitlines()
+    said = outcome.err.splitlines()
     assert re.fullmatch(r"phrasetool: to0.gz: \d+% of its 9 target phrases \(.*\) are sources of from0.gz", said[-5])
-    assert said[-3].startswith(f"phrasetool: {found['entries']:,} entries of {found['sources']} sources, ")
+    assert said[-3].startswith(f"phrasetool: {report['entries']:,} entries of {report['sources']} sources, ")
     assert said[-1].startswith("phrasetool: scores 5 to 11: probability of the best way; ways; middle languages; simil")
     # One thread and little memory: the same bytes.
     again = run_inside(
@@ -59,8 +59,8 @@ def test_a_table_and_what_others_make_of_it(files):
         "--similarity-columns",
          "8,9", "--reordering-table", "reo.gz", "--reordering-out", "pruned.reo.gz", "-o", "half.gz"),
     ):  # fmt: skip
-        done = run_inside(*command)
-        assert done.code == 0, done.err
+        outcome = run_inside(*command)
+        assert outcome.code == 0, outcome.err
     assert "num-features=11" in (files / "new.ini").read_text()
     half = read(files / "half.gz").splitlines()
     assert len(half) == len(lines) // 2 == len(read(files / "pruned.reo.gz").splitlines())
@@ -92,9 +92,9 @@ def test_a_table_and_what_others_make_of_it(files):
 )  # fmt: skip
 def test_wrong_uses(files, arguments, code, said):
     before = sorted(path.name for path in files.iterdir())
-    done = run_inside("pivot", *arguments, "-q", *(() if "-o" in arguments else ("-o", "out.gz")))
-    assert done.code == code
-    assert said in done.message
+    outcome = run_inside("pivot", *arguments, "-q", *(() if "-o" in arguments else ("-o", "out.gz")))
+    assert outcome.code == code
+    assert said in outcome.message
     assert sorted(path.name for path in files.iterdir()) == before
 
 
@@ -110,9 +110,9 @@ y ||| d ||| 0.7 0.7 0.7 0.7 ||| 0-0 ||| 7 10 7
 def entries_of(folder, *options):
     """(source, target) -> p(target|source), and the three counts."""
     tables = write(folder / "a-b", A_B), write(folder / "b-c", B_C)
-    done = run_inside("pivot", *tables, "-o", "-", "-q", *options)
-    assert done.code == 0, done.err
-    rows = [line.split(" ||| ") for line in done.out.decode().splitlines()]
+    outcome = run_inside("pivot", *tables, "-o", "-", "-q", *options)
+    assert outcome.code == 0, outcome.err
+    rows = [line.split(" ||| ") for line in outcome.out.decode().splitlines()]
     return {(row[0], row[1]): (float(row[2].split()[2]), row[4].removesuffix(" |||")) for row in rows}
 
 
@@ -136,12 +136,12 @@ def test_counts_are_expected_or_those_of_the_less_frequent_pairs(tmp_path):
 def test_no_entry_comes_of_the_tables(tmp_path):
     tables = write(tmp_path / "a-b", A_B), write(tmp_path / "b-c", B_C)
     none = ("pivot", *tables, "--min-probability", 0.6, "-o", tmp_path / "out")
-    done = run_inside(*none)
-    assert done.code == 1
+    outcome = run_inside(*none)
+    assert outcome.code == 1
     message = (
         f"{tables[0]}, {tables[1]}: no source has a way to a target over entries with p(target|source) of 0.6 or more"
     )
-    assert done.err.splitlines()[-1] == f"phrasetool: error: {message}; --force continues anyway"
+    assert outcome.err.splitlines()[-1] == f"phrasetool: error: {message}; --force continues anyway"
     assert not (tmp_path / "out").exists()
     assert run_inside(*none, "--force").code == 0
     assert read(tmp_path / "out") == b""

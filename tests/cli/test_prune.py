@@ -61,7 +61,7 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
     similarities = naive_scores(model, table)[2].ravel().tolist()
     threshold = data.draw(st.one_of(st.sampled_from([-1.0, 0.0, 0.2, 1.0]), st.sampled_from(similarities)))
     source, out = write(workspace / "rule-in", table), workspace / "rule-out"
-    done = prune(
+    outcome = prune(
         source,
         model_folder,
         "-t",
@@ -79,7 +79,7 @@ def test_rule_agrees_with_naive(model, model_folder, workspace, table, keep_top,
         "--block-bytes",
         data.draw(st.sampled_from([1, 300, 1 << 21])),
     )
-    assert done.code == 0
+    assert outcome.code == 0
     assert out.read_bytes() == expected_output(model, table, threshold, keep_top, protect)
 
 
@@ -95,8 +95,8 @@ ANYTHING = ("--allow-empty", "--force")
 def test_rule_on_moses_tables(model, model_folder, tmp_path, name, protect, keep_top, threshold):
     table = TABLES[name]
     source = write(tmp_path / "t", table)
-    done = prune(source, model_folder, "-t", threshold, "--keep-top", keep_top, "--protect", protect, *ANYTHING)
-    assert done.out == expected_output(model, table, threshold, keep_top, protect)
+    result = prune(source, model_folder, "-t", threshold, "--keep-top", keep_top, "--protect", protect, *ANYTHING)
+    assert result.out == expected_output(model, table, threshold, keep_top, protect)
 
 
 def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):
@@ -163,8 +163,8 @@ def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp
         expected = prune(path, model_folder, *rule, "--force", "--stats", tmp_path / "a")
         for size in (400, 700, 1 << 21):
             more = ("--force", "--block-bytes", size, "--threads", 2, "--stats", tmp_path / "b")
-            found = prune(path, tmp_path / "none", *rule, *more, "--similarities", scores)
-            assert (found.code, found.out) == (expected.code, expected.out)
+            result = prune(path, tmp_path / "none", *rule, *more, "--similarities", scores)
+            assert (result.code, result.out) == (expected.code, expected.out)
             assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -199,12 +199,12 @@ def test_saved_scores_of_another_table(model_folder, tmp_path, scores, change, b
         "order": ([*lines[:70], lines[71], lines[70], *lines[72:]], 71),
     }[change]
     table, out = write(tmp_path / "t", b"".join(changed)), tmp_path / "new"
-    done = prune(table, model_folder, *RULE, "--similarities", scores, "-o", out, "--block-bytes", block)
-    assert done.code == 1
-    assert str(scores) in done.message
-    assert str(table) in done.message
+    outcome = prune(table, model_folder, *RULE, "--similarities", scores, "-o", out, "--block-bytes", block)
+    assert outcome.code == 1
+    assert str(scores) in outcome.message
+    assert str(table) in outcome.message
     if wrong:
-        assert done.message.startswith(f"phrasetool: {table}:{wrong}: ")
+        assert outcome.message.startswith(f"phrasetool: {table}:{wrong}: ")
     assert not out.exists()
 
 
@@ -219,9 +219,9 @@ def test_saved_scores_that_are_none(model_folder, tmp_path, scores):
         whole[:4] + b"\xff" * 40 + whole[44:],
     ):
         scores.write_bytes(data)
-        done = prune(table, model_folder, *RULE, "--similarities", scores, "-o", tmp_path / "new")
-        assert done.code == 1
-        assert str(scores) in done.message
+        outcome = prune(table, model_folder, *RULE, "--similarities", scores, "-o", tmp_path / "new")
+        assert outcome.code == 1
+        assert str(scores) in outcome.message
         assert not (tmp_path / "new").exists()
 
 
@@ -229,9 +229,9 @@ def test_failed_run_leaves_no_scores(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"] + b"bad\n")
     outputs = ["o", "r", "s.json", "p.parquet"]
     options = zip(["-o", "--rejected", "--stats", "--similarities"], outputs, strict=True)
-    done = prune(table, model_folder, *RULE, *(part for flag, name in options for part in (flag, tmp_path / name)))
-    assert done.code == 1
-    assert f"{table}:4: " in done.message
+    outcome = prune(table, model_folder, *RULE, *(part for flag, name in options for part in (flag, tmp_path / name)))
+    assert outcome.code == 1
+    assert f"{table}:4: " in outcome.message
     assert os.listdir(tmp_path) == ["t"]
 
 
@@ -264,14 +264,14 @@ def test_columns_give_the_table_of_the_model(model_folder, tmp_path, big, scale,
 def test_columns_with_the_best_k(tmp_path):
     # Moses' own p(f|e), p(e|f) as if they were similarities, in another order.
     table = write(tmp_path / "t", b"".join(b"das ||| w%d ||| 0.%d 0.9 0.%d\n" % (i, i, 9 - i) for i in range(10)))
-    done = run_inside(
+    outcome = run_inside(
         "prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--similarity-columns", "1,2", "--scale", "raw"
     )
-    assert [line.split()[2] for line in done.out.splitlines()] == [b"w7", b"w8", b"w9"]
-    done = run_inside(
+    assert [line.split()[2] for line in outcome.out.splitlines()] == [b"w7", b"w8", b"w9"]
+    outcome = run_inside(
         "prune", table, "-q", "-t", "0.95", "--keep-top", "3", "--similarity-columns", "3,2", "--scale", "raw"
     )
-    assert [line.split()[2] for line in done.out.splitlines()] == [b"w0", b"w1", b"w2"]
+    assert [line.split()[2] for line in outcome.out.splitlines()] == [b"w0", b"w1", b"w2"]
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def test_columns_with_values_that_no_similarity_has(tmp_path, scale, good, bad, 
     whole = table(good, good)
     assert run_inside(*prune, whole).out == read(whole)
     name = table(good, good, bad)
-    done = run_inside(*prune, name, "--block-bytes", "60", "-o", tmp_path / "out")
-    assert (done.code, done.message.startswith(f"phrasetool: {name}:3: {message}")) == (1, True), done.err
+    outcome = run_inside(*prune, name, "--block-bytes", "60", "-o", tmp_path / "out")
+    assert (outcome.code, outcome.message.startswith(f"phrasetool: {name}:3: {message}")) == (1, True), outcome.err
     columns = ("--similarity-columns", "5,6", "--scale", scale)
     lexicon = run_inside("export", name, "--to", "lexicon", "--min-probability", 0, *columns, "-o", tmp_path / "out")
     assert (lexicon.code, f":3: {message}" in lexicon.message) == (1, True), lexicon.err
@@ -308,10 +308,10 @@ def test_columns_with_values_that_no_similarity_has(tmp_path, scale, good, bad, 
 @pytest.mark.parametrize("columns", ["7,8", "1,5", "5,1"])
 def test_columns_that_are_not_there(tmp_path, columns):
     table = write(tmp_path / "t", TABLES["seven fields"])
-    done = run_inside("prune", table, "-q", "-t", "0.5", "--similarity-columns", columns, "-o", tmp_path / "o")
-    assert done.code in (1, 2)
-    assert "Traceback" not in done.err
-    assert max(columns.split(",")) in done.err
+    outcome = run_inside("prune", table, "-q", "-t", "0.5", "--similarity-columns", columns, "-o", tmp_path / "o")
+    assert outcome.code in (1, 2)
+    assert "Traceback" not in outcome.err
+    assert max(columns.split(",")) in outcome.err
     assert not (tmp_path / "o").exists()
 
 
@@ -350,8 +350,8 @@ def test_target_size(model_folder, big, tmp_path, share, source):
         options = ["--similarities", scores]
         if source == "scores":
             prune(big, model_folder, "--sweep", "0:1:1", "--similarities", scores)
-    done = prune(table, model_folder, "--target-size", share, "--keep-top", "0", "-o", out, *options)
-    assert done.code == 0
+    outcome = prune(table, model_folder, "--target-size", share, "--keep-top", "0", "-o", out, *options)
+    assert outcome.code == 0
     kept = out.read_bytes().count(b"\n")
     assert kept <= share * 2000
     # Similarities are distinct but for a few, so the share is met almost exactly, and as closely as they allow.
@@ -374,11 +374,11 @@ def test_target_size_is_the_largest_that_fits(model, model_folder, big, tmp_path
 
 
 def test_target_that_cannot_be_met(model_folder, big, tmp_path):
-    done = prune(big, model_folder, "--target-size", "0.01", "--keep-top", "2", "-o", tmp_path / "o")
-    assert done.code == 1
+    outcome = prune(big, model_folder, "--target-size", "0.01", "--keep-top", "2", "-o", tmp_path / "o")
+    assert outcome.code == 1
     smallest = prune(big, model_folder, "-t", "1", "--keep-top", "2").out.count(b"\n")
-    assert f"{smallest:,} of 2,000 entries ({smallest / 2000:.1%})" in done.message
-    assert str(big) in done.message
+    assert f"{smallest:,} of 2,000 entries ({smallest / 2000:.1%})" in outcome.message
+    assert str(big) in outcome.message
     assert not list(tmp_path.iterdir())
 
 
@@ -402,7 +402,7 @@ def test_statistics(model_folder, tmp_path, on_error):
 
     def run(name, *options):
         stats, gone = tmp_path / name, tmp_path / "gone"
-        done = prune(
+        outcome = prune(
             table,
             model_folder,
             "-t",
@@ -418,8 +418,8 @@ def test_statistics(model_folder, tmp_path, on_error):
             gone,
             *options,
         )
-        assert done.code == 0
-        return stats.read_bytes(), done.out.count(b"\n"), read(gone).count(b"\n")
+        assert outcome.code == 0
+        return stats.read_bytes(), outcome.out.count(b"\n"), read(gone).count(b"\n")
 
     text, kept, removed = run("a")
     report = json.loads(text)
@@ -437,8 +437,8 @@ def test_statistics(model_folder, tmp_path, on_error):
 
 def test_statistics_of_unknown_phrases(model_folder, tmp_path):
     table = write(tmp_path / "t", b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\ndas ||| the ||| 1\n")
-    done = prune(table, model_folder, "-t", "1", "--keep-top", "0", "--stats", tmp_path / "s")
-    assert done.out == b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\n"
+    result = prune(table, model_folder, "-t", "1", "--keep-top", "0", "--stats", tmp_path / "s")
+    assert result.out == b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\n"
     report = json.loads((tmp_path / "s").read_text())
     assert report["without_opinion"] == 3
     assert report["removed"] == {"below_threshold": 1}
@@ -446,13 +446,13 @@ def test_statistics_of_unknown_phrases(model_folder, tmp_path):
 
 def test_what_it_says(model_folder, tmp_path):
     table = write(tmp_path / "t", FAULTY)
-    done = run_inside(
+    outcome = run_inside(
         "prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull
     )
-    assert "kept 2 of 9 entries (22.2%)" in done.err
-    assert "7 faulty lines were left out" in done.err
-    assert all(line.startswith("phrasetool: ") for line in done.err.splitlines())
-    assert "signature model:rae-" in done.err
+    assert "kept 2 of 9 entries (22.2%)" in outcome.err
+    assert "7 faulty lines were left out" in outcome.err
+    assert all(line.startswith("phrasetool: ") for line in outcome.err.splitlines())
+    assert "signature model:rae-" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -497,17 +497,17 @@ def test_what_it_says(model_folder, tmp_path):
 def test_bad_usage(model_folder, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     table = write(tmp_path / "t", TABLES["lattice"])
-    done = prune(table, model_folder, *options)
-    assert done.code == 2
-    assert done.out == b""
-    assert done.message.startswith("phrasetool: ")
+    outcome = prune(table, model_folder, *options)
+    assert outcome.code == 2
+    assert outcome.out == b""
+    assert outcome.message.startswith("phrasetool: ")
     assert os.listdir(tmp_path) == ["t"]
 
 
 def test_target_size_of_standard_input(model_folder):
-    done = run_inside("prune", "-m", model_folder, "--target-size", "0.5", stdin=TABLES["lattice"])
-    assert done.code == 2
-    assert "standard input" in done.err
+    outcome = run_inside("prune", "-m", model_folder, "--target-size", "0.5", stdin=TABLES["lattice"])
+    assert outcome.code == 2
+    assert "standard input" in outcome.err
 
 
 @pytest.mark.parametrize("flag", ["-o", "--rejected", "--stats", "--similarities"])
@@ -515,9 +515,9 @@ def test_target_size_of_standard_input(model_folder):
 def test_output_over_the_input(model_folder, tmp_path, flag, link):
     table = write(tmp_path / "t", TABLES["lattice"])
     (tmp_path / "link").symlink_to(table)
-    done = prune(table, model_folder, "-t", "0.5", flag, tmp_path / "link" if link else table)
-    assert done.code == 1
-    done.message
+    outcome = prune(table, model_folder, "-t", "0.5", flag, tmp_path / "link" if link else table)
+    assert outcome.code == 1
+    outcome.message
     assert table.read_bytes() == TABLES["lattice"]
 
 
@@ -527,9 +527,9 @@ def test_two_outputs_in_one_file(model_folder, tmp_path, monkeypatch, flag, seco
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     table = write(tmp_path / "t", TABLES["lattice"])
-    done = prune(table, model_folder, "-t", "0.5", "-o", "same", flag, second)
-    assert done.code == 1
-    assert "two outputs" in done.message
+    outcome = prune(table, model_folder, "-t", "0.5", "-o", "same", flag, second)
+    assert outcome.code == 1
+    assert "two outputs" in outcome.message
     assert not (tmp_path / "same").exists()
 
 
@@ -541,9 +541,9 @@ def test_two_outputs_to_standard_output(model_folder, tmp_path):
 def test_an_output_over_the_saved_scores(model_folder, tmp_path, scores):
     table = tmp_path / "scored"
     before = scores.read_bytes()
-    done = prune(table, model_folder, "-t", "0.5", "--similarities", scores, "-o", scores)
-    assert done.code == 1
-    done.message
+    outcome = prune(table, model_folder, "-t", "0.5", "--similarities", scores, "-o", scores)
+    assert outcome.code == 1
+    outcome.message
     assert scores.read_bytes() == before
 
 
@@ -555,8 +555,8 @@ def test_empty_tables(model_folder, tmp_path):
         assert refused.message.endswith("t: is empty; expected a phrase table; --allow-empty continues anyway")
         assert not (tmp_path / "o.gz").exists()
         options += ("--allow-empty",)
-        done = prune(table, model_folder, *options, "-o", tmp_path / "o.gz", "--stats", tmp_path / "s")
-        assert done.code == 0
+        outcome = prune(table, model_folder, *options, "-o", tmp_path / "o.gz", "--stats", tmp_path / "s")
+        assert outcome.code == 0
         assert read(tmp_path / "o.gz") == b""
         assert json.loads((tmp_path / "s").read_text())["entries"] == 0
         (tmp_path / "o.gz").unlink()
@@ -575,9 +575,9 @@ def test_model_is_read_only_when_needed(model_folder, tmp_path):
 
 @pytest.mark.parametrize("rule", [("-t", "7"), ("-t", "-1.5"), ("--sweep", "0:2:0.5"), ("--method", "semantic:7")])
 def test_thresholds_outside_of_similarities(model_folder, tmp_path, rule):
-    done = prune(write(tmp_path / "t", TABLES["lattice"]), model_folder, *rule)
-    assert (done.code, done.out) == (2, b"")
-    assert "is outside the range of semantic, -1 to 1" in done.message
+    outcome = prune(write(tmp_path / "t", TABLES["lattice"]), model_folder, *rule)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert "is outside the range of semantic, -1 to 1" in outcome.message
 
 
 def test_what_protection_decides_is_said(model_folder, tmp_path):
@@ -585,38 +585,40 @@ def test_what_protection_decides_is_said(model_folder, tmp_path):
     free = run_inside(
         "prune", table, "-m", model_folder, "-t", "1", "--keep-top", "0", "--json", tmp_path / "free.json"
     )
-    wanted = json.loads((tmp_path / "free.json").read_text())["removed"]["below_threshold"]
+    expected = json.loads((tmp_path / "free.json").read_text())["removed"]["below_threshold"]
     assert "protection" not in free.err
-    done = run_inside("prune", table, "-m", model_folder, "-t", "1")
-    assert done.out == TABLES["lattice"]
+    outcome = run_inside("prune", table, "-m", model_folder, "-t", "1")
+    assert outcome.out == TABLES["lattice"]
     # None of its sources has more than ten entries.
     entries = TABLES["lattice"].count(b"\n")
-    assert f"  {entries:,} stayed unscored: their sources have no more than 10 entries" in done.err
-    assert f"protection (the 10 best of every source) leaves 0 of {entries:,} entries to the threshold" in done.err
+    assert f"  {entries:,} stayed unscored: their sources have no more than 10 entries" in outcome.err
+    assert f"protection (the 10 best of every source) leaves 0 of {entries:,} entries to the threshold" in outcome.err
     # Who wants counts gets all of them.
-    done = run_inside("prune", table, "-m", model_folder, "-t", "1", "--json", tmp_path / "counts.json")
-    assert json.loads((tmp_path / "counts.json").read_text())["protected_by_best_k"] == wanted
-    assert "unscored" not in done.err
-    assert f"  {wanted:,} of {wanted:,} below the threshold stayed as one of the best of their source" in done.err
-    assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in done.err
-    assert "--protect words protects those of one-word sources only" in done.err
+    outcome = run_inside("prune", table, "-m", model_folder, "-t", "1", "--json", tmp_path / "counts.json")
+    assert json.loads((tmp_path / "counts.json").read_text())["protected_by_best_k"] == expected
+    assert "unscored" not in outcome.err
+    assert (
+        f"  {expected:,} of {expected:,} below the threshold stayed as one of the best of their source" in outcome.err
+    )
+    assert "protection (the 10 best of every source) kept 100.0% of what was below the threshold" in outcome.err
+    assert "--protect words protects those of one-word sources only" in outcome.err
     # With words protected, there is another way out.
-    done = run_inside("prune", table, "-m", model_folder, "-t", "1", "--protect", "words")
-    assert "--protect words" not in done.err
+    outcome = run_inside("prune", table, "-m", model_folder, "-t", "1", "--protect", "words")
+    assert "--protect words" not in outcome.err
 
 
 def test_what_protection_decides_is_said_of_a_sweep(model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["lattice"])
-    done = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", tmp_path / "found.json")
-    found = json.loads((tmp_path / "found.json").read_text())
-    last = found["thresholds"][-1]
+    outcome = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", tmp_path / "found.json")
+    report = json.loads((tmp_path / "found.json").read_text())
+    last = report["thresholds"][-1]
     assert last["protected"] == last["below_threshold"] > 0
-    assert last["kept"] == found["entries"] == TABLES["lattice"].count(b"\n")
-    assert f"of {last['protected']:,} entries below 1, {last['protected']:,} stay" in done.err
-    assert "--protect words" in done.err
+    assert last["kept"] == report["entries"] == TABLES["lattice"].count(b"\n")
+    assert f"of {last['protected']:,} entries below 1, {last['protected']:,} stay" in outcome.err
+    assert "--protect words" in outcome.err
     assert run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "-q").err == ""
     printed = run_inside("prune", table, "-m", model_folder, "--sweep", "0:1:1", "--json", "-")
-    assert json.loads(printed.out) == found
+    assert json.loads(printed.out) == report
 
 
 def test_dry_run(model_folder, tmp_path, monkeypatch):
@@ -648,9 +650,9 @@ def test_a_size_without_an_ini_protects_what_there_is_room_for(tmp_path):
     ]
     table = write(tmp_path / "t", "".join(rows).encode())
     cut = ("--similarity-columns", "3,4", "--scale", "raw", "--target-size", "0.1")
-    done = run_inside("prune", table, *cut)
-    assert (done.code, done.out.decode()) == (0, "".join(rows[-12:]))
-    assert "fewer are protected" in done.err
+    outcome = run_inside("prune", table, *cut)
+    assert (outcome.code, outcome.out.decode()) == (0, "".join(rows[-12:]))
+    assert "fewer are protected" in outcome.err
     for protection in (("--protect", "all"), ("--keep-top", "10")):
         refused = run_inside("prune", table, *cut, *protection, "-q", "-o", tmp_path / "o")
         assert (refused.code, "kept at any threshold" in refused.message) == (1, True)

@@ -79,18 +79,18 @@ def prune(folder, *options, dev=("dev.x", "dev.y")):
 
 def bleu(folder, table):
     """By the command line and sacrebleu, and nothing of what the search uses."""
-    done = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", table, folder / "dev.x", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", table, folder / "dev.x", "-q")
+    assert outcome.code == 0, outcome.err
     references = (folder / "dev.y").read_text().splitlines()
-    return sacrebleu.corpus_bleu(done.out.decode().splitlines(), [references], tokenize="none", force=True).score
+    return sacrebleu.corpus_bleu(outcome.out.decode().splitlines(), [references], tokenize="none", force=True).score
 
 
 def by_size(folder, entries, total):
     small = folder / "small.gz"
-    done = run_inside(
+    outcome = run_inside(
         "prune", folder / "table.gz", "--method", "count", "--target-size", repr(entries / total), "-o", small, "-q"
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     return small
 
 
@@ -98,12 +98,12 @@ def by_size(folder, entries, total):
 def brute_force(folder):
     """BLEU of every size that may be tried."""
     total = read(folder / "table.gz").count(b"\n")
-    found = {}
+    collected = {}
     for entries in size_grid(total, WORDS):
         small = by_size(folder, entries, total)
         assert read(small).count(b"\n") == entries
-        found[entries] = bleu(folder, small)
-    return found
+        collected[entries] = bleu(folder, small)
+    return collected
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.5, 3.0, 10.0, 101.0])
@@ -112,8 +112,8 @@ def test_the_smallest_table_that_holds(folder, brute_force, budget, tmp_path):
     holds = [entries for entries, score in brute_force.items() if brute_force[total] - score <= budget]
     # BLEU rises with the size here, so there is one answer.
     assert sorted(holds) == sorted(brute_force)[-len(holds) :]
-    done = prune(folder, "--max-bleu-loss", budget, "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
-    assert done.code == 0, done.err
+    outcome = prune(folder, "--max-bleu-loss", budget, "-o", tmp_path / "out.gz", "--stats", tmp_path / "stats")
+    assert outcome.code == 0, outcome.err
     figures = json.loads(read(tmp_path / "stats"))
     assert figures["kept"] == figures["budget"]["entries"] == min(holds)
     assert read(tmp_path / "out.gz") == read(by_size(folder, min(holds), total))
@@ -138,16 +138,16 @@ def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
             "--method", "count", "--max-bleu-loss", "3", *options,
         )  # fmt: skip
 
-    found = []
+    collected = []
     for name, options in (("mixed.gz", ("--sort",)), ("sorted.gz", ())):
         outputs = [tmp_path / (name + ending) for ending in (".out.gz", ".stats.gz", ".gone", ".why")]
         flags = zip(("-o", "--stats", "--rejected", "--reasons"), outputs, strict=True)
-        done = run(name, *options, *(part for pair in flags for part in pair))
-        assert done.code == 0, done.err
-        found.append((done.err, *map(read, outputs)))
-    assert found[0] == found[1]
-    assert found[0][1].count(b"\n") < len(lines)
-    assert json.loads(found[0][2])["budget"]["trials"]
+        outcome = run(name, *options, *(part for pair in flags for part in pair))
+        assert outcome.code == 0, outcome.err
+        collected.append((outcome.err, *map(read, outputs)))
+    assert collected[0] == collected[1]
+    assert collected[0][1].count(b"\n") < len(lines)
+    assert json.loads(collected[0][2])["budget"]["trials"]
     before = sorted(os.listdir(tmp_path))
     unsorted = run("mixed.gz", "-o", tmp_path / "no.gz")
     assert (unsorted.code, "--sort sorts it" in unsorted.err.splitlines()[-1]) == (1, True)
@@ -159,17 +159,17 @@ def test_an_unsorted_table_is_sorted_first(folder, tmp_path):
 
 
 def test_what_it_says(folder, brute_force):
-    done = prune(folder, "--max-bleu-loss", "3", "-o", os.devnull)
-    steps = [line for line in done.err.splitlines() if "step " in line]
+    outcome = prune(folder, "--max-bleu-loss", "3", "-o", os.devnull)
+    steps = [line for line in outcome.err.splitlines() if "step " in line]
     total = max(brute_force)
     assert steps[0] == f"phrasetool: step 1: 100 % ({total:,} entries): BLEU {brute_force[total]:.2f}"
     assert all("[" in step and step.endswith(("within the budget", "beyond the budget")) for step in steps[1:])
-    answer = next(line for line in done.err.splitlines() if "answer: " in line)
+    answer = next(line for line in outcome.err.splitlines() if "answer: " in line)
     assert "entries, the " in answer
     assert "best of every one-word source among them): BLEU " in answer
-    assert "difference to the full table on this development set: " in done.err
-    assert f"{total:,} entries (" in next(line for line in done.err.splitlines() if "kept " in line)
-    assert "rule:loss3+size" in done.err
+    assert "difference to the full table on this development set: " in outcome.err
+    assert f"{total:,} entries (" in next(line for line in outcome.err.splitlines() if "kept " in line)
+    assert "rule:loss3+size" in outcome.err
     assert prune(folder, "--max-bleu-loss", "3", "-q", "-o", os.devnull).err == ""
 
 
@@ -177,17 +177,19 @@ def test_non_inferiority_asks_more_than_a_budget(folder, brute_force, tmp_path):
     """The chosen table's interval excludes the loss; the one of the plain budget need not."""
     figures = {}
     for name, options in (("plain", ()), ("sure", ("--non-inferior",))):
-        done = prune(folder, "--max-bleu-loss", "12", *options, "--stats", tmp_path / name, "-o", os.devnull)
-        assert done.code == 0, done.err
+        outcome = prune(folder, "--max-bleu-loss", "12", *options, "--stats", tmp_path / name, "-o", os.devnull)
+        assert outcome.code == 0, outcome.err
         figures[name] = json.loads((tmp_path / name).read_text())["budget"]
         assert figures[name]["non_inferior"] is bool(options)
     chosen = {name: next(trial for trial in found["trials"] if trial["entries"] == found["entries"])
               for name, found in figures.items()}  # fmt: skip
     assert chosen["sure"]["low"] >= -12 > chosen["plain"]["low"]
     assert chosen["sure"]["entries"] > chosen["plain"]["entries"]
-    verdicts = {line.rsplit(": ", 1)[1] for line in done.err.splitlines() if " step " in line and "100 %" not in line}
+    verdicts = {
+        line.rsplit(": ", 1)[1] for line in outcome.err.splitlines() if " step " in line and "100 %" not in line
+    }
     assert verdicts == {"non-inferior", "not shown to be non-inferior"}
-    assert "+non-inferior+size" in done.err
+    assert "+non-inferior+size" in outcome.err
 
 
 def test_threads_and_blocks_change_nothing(folder, tmp_path):
@@ -196,26 +198,26 @@ def test_threads_and_blocks_change_nothing(folder, tmp_path):
         names = [tmp_path / name for name in ("o.gz", "s", "gone", "why")]
         flags = ("-o", "--stats", "--rejected", "--reasons")
         outputs = [part for pair in zip(flags, names, strict=True) for part in pair]
-        done = prune(folder, "--max-bleu-loss", "2", *options, *outputs)
-        assert done.code == 0, done.err
-        outcomes.add((*map(read, names), done.err))
+        outcome = prune(folder, "--max-bleu-loss", "2", *options, *outputs)
+        assert outcome.code == 0, outcome.err
+        outcomes.add((*map(read, names), outcome.err))
     assert len(outcomes) == 1
 
 
 def test_a_reordering_table_in_step(folder, tmp_path):
     lines = read(folder / "table.gz").splitlines()
     write(tmp_path / "r.gz", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 0.5 0.5\n" for line in lines))
-    done = prune(folder, "--max-bleu-loss", "3", "-o", tmp_path / "o", "--reordering-table", tmp_path / "r.gz",
-                 "--reordering-out", tmp_path / "r2")  # fmt: skip
-    assert done.code == 0
+    outcome = prune(folder, "--max-bleu-loss", "3", "-o", tmp_path / "o", "--reordering-table", tmp_path / "r.gz",
+                    "--reordering-out", tmp_path / "r2")  # fmt: skip
+    assert outcome.code == 0
     assert read(tmp_path / "r2").count(b"\n") == read(tmp_path / "o").count(b"\n") > 0
 
 
 def test_search_options_and_what_is_protected(folder, tmp_path):
     for options in (("--search", "cube", "--pop-limit", "20", "--stack", "20"), ("--keep-top", "2"),
                     ("--protect", "none"), ("--protect", "all")):  # fmt: skip
-        done = prune(folder, "--max-bleu-loss", "5", *options, "-o", tmp_path / "o", "--stats", tmp_path / "s")
-        assert done.code == 0, done.err
+        outcome = prune(folder, "--max-bleu-loss", "5", *options, "-o", tmp_path / "o", "--stats", tmp_path / "s")
+        assert outcome.code == 0, outcome.err
         trials = json.loads(read(tmp_path / "s"))["budget"]["trials"]
         if options[0] == "--keep-top":
             assert {trial["keep_top"] for trial in trials} == {2}
@@ -230,9 +232,11 @@ def test_a_development_set_that_was_trained_on(folder, tmp_path):
     write(tmp_path / "y", b"".join([b"v1\n", *target[:7], target[8], b"other\n"]))
     ours = set(zip(source[:7] + source[8:9], target[:7] + target[8:9], strict=True))
     seen = sum(pair in ours for pair in zip(source, target, strict=True))
-    done = prune(folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--bitext", tmp_path / "x.gz", tmp_path / "y")
-    assert done.code == 0
-    assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in done.message
+    outcome = prune(
+        folder, "--max-bleu-loss", "5", "-q", "-o", os.devnull, "--bitext", tmp_path / "x.gz", tmp_path / "y"
+    )
+    assert outcome.code == 0
+    assert f"warning: {seen} of 120 sentence pairs of {folder / 'dev.x'} are in {tmp_path / 'x.gz'}" in outcome.message
 
 
 def test_a_development_set_that_makes_no_sense(folder, tmp_path):
@@ -249,15 +253,15 @@ def test_a_development_set_that_makes_no_sense(folder, tmp_path):
         ((folder / "dev.x", tmp_path / "reversed"), "reversed: its lines share no more words with what"),
         ((folder / "dev.x", tmp_path / "capitals"), "capitals: its lines share no more words with what"),
     ]:
-        done = prune(folder, *LOSS, *outputs, dev=dev)
-        assert done.code == 1
-        assert message in done.message
-        assert done.message.endswith("; --force continues anyway")
+        outcome = prune(folder, *LOSS, *outputs, dev=dev)
+        assert outcome.code == 1
+        assert message in outcome.message
+        assert outcome.message.endswith("; --force continues anyway")
         assert sorted(os.listdir(tmp_path)) == before
     # The last of them, all the same.
-    done = prune(folder, *LOSS, *outputs, "--force", dev=dev)
-    assert done.code == 0
-    correspondence, quality = done.err.splitlines()
+    outcome = prune(folder, *LOSS, *outputs, "--force", dev=dev)
+    assert outcome.code == 0
+    correspondence, quality = outcome.err.splitlines()
     assert message in correspondence
     assert "100.0 % of the tokens, reaches" in quality
     assert all("warning: " in line for line in (correspondence, quality))
@@ -275,9 +279,9 @@ def test_usage(folder, tmp_path):
     lines = read(folder / "table.gz").splitlines(keepends=True)
     used = [line for line in lines if b"0.9" in line]
     write(tmp_path / "pairs", b"".join(b" ||| ".join(line.split(b" ||| ")[:2]) + b" ||| 2\n" for line in used))
-    done = prune(folder, "--max-bleu-loss", "0", "--method", "usage", "--forced-pairs", tmp_path / "pairs",
-                 "-o", tmp_path / "o", "--stats", tmp_path / "s")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = prune(folder, "--max-bleu-loss", "0", "--method", "usage", "--forced-pairs", tmp_path / "pairs",
+                    "-o", tmp_path / "o", "--stats", tmp_path / "s")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     kept = read(tmp_path / "o").splitlines(keepends=True)
     assert set(used) <= set(kept)
     assert len(kept) < len(lines)
@@ -297,9 +301,9 @@ def test_usage(folder, tmp_path):
     ],
 )
 def test_bad_usage(folder, tmp_path, options, message):
-    done = prune(folder, *options, "-o", tmp_path / "o")
-    assert done.code == 2
-    assert message in done.err
+    outcome = prune(folder, *options, "-o", tmp_path / "o")
+    assert outcome.code == 2
+    assert message in outcome.err
     assert not os.listdir(tmp_path)
 
 
@@ -307,13 +311,13 @@ def test_what_is_needed(folder):
     table, ini = folder / "table.gz", ("--moses-ini", folder / "moses.ini")
     dev = ("--dev", folder / "dev.x", folder / "dev.y")
     for given in ((*LOSS, *ini), (*LOSS, *dev), LOSS):
-        done = run_inside("prune", table, "--method", "count", *given)
-        assert done.code == 2
-        assert "give --dev SOURCE REFERENCE and --moses-ini INI" in done.err
-    done = run_inside("prune", table, "-t", "0", "--pop-limit", "3")
-    assert "go with --max-bleu-loss" in done.err
-    done = run_inside("prune", "-", *LOSS, *ini, *dev, stdin=b"")
-    assert "none can be standard input" in done.err
+        outcome = run_inside("prune", table, "--method", "count", *given)
+        assert outcome.code == 2
+        assert "give --dev SOURCE REFERENCE and --moses-ini INI" in outcome.err
+    outcome = run_inside("prune", table, "-t", "0", "--pop-limit", "3")
+    assert "go with --max-bleu-loss" in outcome.err
+    outcome = run_inside("prune", "-", *LOSS, *ini, *dev, stdin=b"")
+    assert "none can be standard input" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -330,12 +334,12 @@ def test_inis_that_do_not_translate(folder, tmp_path, change, message):
     text = INI.replace(*change).replace("path=lm.arpa", f"path={folder / 'lm.arpa'}")
     assert text != INI
     ini = write(tmp_path / "moses.ini", text.encode())
-    done = run_inside(
+    outcome = run_inside(
         "prune", folder / "table.gz", "--moses-ini", ini, "--dev", folder / "dev.x", folder / "dev.y", "--method",
         "count", *LOSS, "-q", "-o", tmp_path / "o",
     )  # fmt: skip
-    assert done.code == 1
-    assert message in done.message
+    assert outcome.code == 1
+    assert message in outcome.message
     assert os.listdir(tmp_path) == ["moses.ini"]
 
 
@@ -348,26 +352,26 @@ def test_development_sets_that_are_none(folder, tmp_path, source, reference, mes
     for name, text in (("x", source), ("y", reference)):
         if text is not None:
             write(tmp_path / name, text.encode())
-    done = run_inside(
+    outcome = run_inside(
         "prune", folder / "table.gz", "--moses-ini", folder / "moses.ini", "--method", "count", *LOSS,
         "--dev", tmp_path / "x" if source is not None else tmp_path / "none", tmp_path / "y", "-o", tmp_path / "o",
     )  # fmt: skip
-    assert done.code == 1
-    assert message in done.message
+    assert outcome.code == 1
+    assert message in outcome.message
     assert not (tmp_path / "o").exists()
 
 
 def test_tables_of_few_entries(folder, tmp_path):
     for lines, code in ((b"", 1), (b"w1 ||| v1 ||| 0.9 0.5 0.9 0.5 ||| 0-0 ||| 1 1 1\n", 0)):
         table = write(tmp_path / "t", lines)
-        done = run_inside(
+        outcome = run_inside(
             "prune", table, "--moses-ini", folder / "moses.ini", "--dev", folder / "dev.x", folder / "dev.y",
             "--method", "count", *LOSS, "--force", "-q", "-o", tmp_path / "o",
         )  # fmt: skip
-        assert done.code == code
+        assert outcome.code == code
         assert (tmp_path / "o").exists() == (code == 0)
         if code:
-            assert "t: is empty; expected a phrase table" in done.message
+            assert "t: is empty; expected a phrase table" in outcome.message
 
 
 def test_a_dev_file_is_not_written_over(folder):

@@ -52,8 +52,8 @@ def prune(folder, *options):
 
 
 def kept(folder, *options):
-    done = prune(folder, *options)
-    assert done.code == 0, done.err
+    outcome = prune(folder, *options)
+    assert outcome.code == 0, outcome.err
     return [TABLE.index(line) for line in read(folder / "out").splitlines(keepends=True)]
 
 
@@ -107,9 +107,9 @@ def test_usage_is_the_same_whatever_threads_and_blocks(folder):
     pairs = write(folder / "pairs.gz", PAIRS)
     outcomes = set()
     for more in (("--threads", "1"), ("--threads", "2", "--block-bytes", "1")):
-        done = prune(folder, "--method", "count*2+usage", "--forced-pairs", pairs, "--target-size", "0.5", *more)
-        assert done.code == 0
-        outcomes.add((read(folder / "out"), done.err))
+        outcome = prune(folder, "--method", "count*2+usage", "--forced-pairs", pairs, "--target-size", "0.5", *more)
+        assert outcome.code == 0
+        outcomes.add((read(folder / "out"), outcome.err))
     assert len(outcomes) == 1
 
 
@@ -127,18 +127,18 @@ def test_pairs_that_are_none(folder, pairs, message):
     if pairs is not None:
         write(folder / "pairs", pairs)
     before = sorted(path.name for path in folder.iterdir())
-    done = prune(folder, "--method", "usage", "-t", "1", "--forced-pairs", folder / "pairs")
-    assert done.code == 1
-    assert message in done.message
+    outcome = prune(folder, "--method", "usage", "-t", "1", "--forced-pairs", folder / "pairs")
+    assert outcome.code == 1
+    assert message in outcome.message
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
 def test_the_best_of_words_stay(folder):
     options = ("--method", "random", "--seed", "3", "--protect", "words", "--keep-top", "1", "-t", "1")
     assert {TABLE[i].split()[0] for i in kept(folder, *options)} == {b"das", b"haus"}
-    done = prune(folder, *options[:-2], "--target-size", "0.1")
-    assert done.code == 1
-    assert "2 of 6 entries (33.3%) are kept at any threshold, more than the wanted 10.0%" in done.message
+    outcome = prune(folder, *options[:-2], "--target-size", "0.1")
+    assert outcome.code == 1
+    assert "2 of 6 entries (33.3%) are kept at any threshold, more than the wanted 10.0%" in outcome.message
 
 
 @pytest.mark.parametrize("more", [("--threads", "1"), ("--threads", "2", "--block-bytes", "1")])
@@ -165,14 +165,14 @@ def test_the_default_with_forced_pairs_too_counts_uses(folder, model_folder):
 
 
 def test_without_an_ini_the_paper_s_rule(folder, model_folder):
-    done = prune(folder, "-m", model_folder, "--threshold", "0.7")
-    assert done.code == 0
-    assert "method:" not in done.err
+    outcome = prune(folder, "-m", model_folder, "--threshold", "0.7")
+    assert outcome.code == 0
+    assert "method:" not in outcome.err
 
 
 def test_sizes(folder):
-    done = run_inside("prune", folder / "table.gz", "--method", "count", "--keep-top", "0", "--sweep", "1:5:2", "-q")
-    assert done.out == b"threshold\tentries\tshare\n1\t6\t1.0000\n3\t3\t0.5000\n5\t1\t0.1667\n"
+    outcome = run_inside("prune", folder / "table.gz", "--method", "count", "--keep-top", "0", "--sweep", "1:5:2", "-q")
+    assert outcome.out == b"threshold\tentries\tshare\n1\t6\t1.0000\n3\t3\t0.5000\n5\t1\t0.1667\n"
 
 
 def test_a_reordering_table_in_step(folder):
@@ -188,9 +188,9 @@ def test_thresholds_of_significance_are_those_of_filter_pt(folder):
         options = ("--bitext", *corpus, "--keep-top", "0")
         mine = kept(folder, "--method", "significance", "-t", threshold, *options)
         assert kept(folder, "--method", f"significance:{threshold}", *options) == mine
-        done = run_inside("filter-pt", folder / "table.gz", "-f", corpus[0], "-e", corpus[1], "-l", threshold,
-                          "--force", "-q", "-o", folder / "theirs")  # fmt: skip
-        assert done.code == 0
+        outcome = run_inside("filter-pt", folder / "table.gz", "-f", corpus[0], "-e", corpus[1], "-l", threshold,
+                             "--force", "-q", "-o", folder / "theirs")  # fmt: skip
+        assert outcome.code == 0
         assert [TABLE.index(line) for line in read(folder / "theirs").splitlines(keepends=True)] == mine
 
 
@@ -216,8 +216,8 @@ def test_weights(folder):
     options = ("--keep-top", "0", "--target-size", "0.17")
     assert kept(folder, "--method", "count+probability", *options) == [5]
     assert kept(folder, "--method", "count*4+probability", *options) == [0]
-    done = prune(folder, "--method", "count*4+probability", *options)
-    assert "method:count*4+probability(product)|" in done.err
+    outcome = prune(folder, "--method", "count*4+probability", *options)
+    assert "method:count*4+probability(product)|" in outcome.err
 
 
 def test_a_threshold_in_the_name_of_the_paper_s_rule(folder, model_folder):
@@ -231,17 +231,17 @@ def test_what_there_is_room_for_is_protected(folder):
     lines = [b"das ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 %d\n" % (i, 15 - i) for i in range(10)]
     lines += [b"zu haus ||| t%02d ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 30 30 20\n" % i for i in range(10)]
     write(folder / "table.gz", b"".join(lines))
-    done = prune(folder, "--method", "count", "--target-size", "0.45")
-    assert done.code == 0
-    assert "always kept: the 5 best of every one-word source" in done.err
-    assert "+k5+words|" in done.err
+    outcome = prune(folder, "--method", "count", "--target-size", "0.45")
+    assert outcome.code == 0
+    assert "always kept: the 5 best of every one-word source" in outcome.err
+    assert "+k5+words|" in outcome.err
     assert [lines.index(line) for line in read(folder / "out").splitlines(keepends=True)] == [*range(5), 10, 11, 12, 13]
     # What was asked for is done, or refused.
     assert "+k10+words|" in prune(folder, "--method", "count", "--target-size", "0.5", "--keep-top", "10").err
     assert "+k1+all|" in prune(folder, "--method", "count", "--target-size", "0.1", "--protect", "all").err
     assert "+k10+all|" in prune(folder, "--method", "count", "-t", "3").err
-    done = prune(folder, "--method", "count", "--target-size", "0.04")
-    assert done.message.endswith("1 of 20 entries (5.0%) are kept at any threshold, more than the wanted 4.0%; "
+    outcome = prune(folder, "--method", "count", "--target-size", "0.04")
+    assert outcome.message.endswith("1 of 20 entries (5.0%) are kept at any threshold, more than the wanted 4.0%; "
                                  "--keep-top 0 lets words become unknown")  # fmt: skip
 
 
@@ -265,9 +265,9 @@ def test_reasons(folder, more):
     assert figures["removed_by"] == {"count": 1, "count+probability": 2, "probability": 1}
     gone = read(folder / "gone").splitlines(keepends=True)
     assert gone == [TABLE[row["line"] - 1] for row in rows if not row["kept"]]
-    done = prune(folder, *FAILED)
-    assert "1 removed by count, by no other criterion alone" in done.err
-    assert "2 removed by each of count and probability\n" in done.err
+    outcome = prune(folder, *FAILED)
+    assert "1 removed by count, by no other criterion alone" in outcome.err
+    assert "2 removed by each of count and probability\n" in outcome.err
 
 
 def test_reasons_are_found_only_for_who_is_told(folder, monkeypatch):
@@ -313,16 +313,16 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
         "--rejected", folder / "gone", "--stats", folder / "stats", "-o", folder / "out",
     )  # fmt: skip
     names = ("out", "gone", "stats")
-    done = run_inside(*arguments, "--reasons", folder / "why")
-    assert done.code == 0, done.err
-    wanted = [read(folder / name) for name in (*names, "why")]
-    assert sorted((wanted[0] + wanted[1]).splitlines()) == sorted(data.splitlines())
-    assert json.loads(wanted[2])["sources"] == 6 + 18 + 1
+    outcome = run_inside(*arguments, "--reasons", folder / "why")
+    assert outcome.code == 0, outcome.err
+    expected = [read(folder / name) for name in (*names, "why")]
+    assert sorted((expected[0] + expected[1]).splitlines()) == sorted(data.splitlines())
+    assert json.loads(expected[2])["sources"] == 6 + 18 + 1
     monkeypatch.setattr("phrasetool.pruning.measures.MeasuredTable.__init__.__defaults__", (None, 16))
     (folder / "work").mkdir()
     small = ("--block-bytes", "600", "--threads", "2", "--temporary", folder / "work")
     assert run_inside(*arguments, "--reasons", folder / "why", *small).code == 0
-    assert [read(folder / name) for name in (*names, "why")] == wanted
+    assert [read(folder / name) for name in (*names, "why")] == expected
     stops = 0
     while True:
         cut_after(30)
@@ -332,24 +332,24 @@ def test_a_source_longer_than_a_block_and_a_run_that_was_cut(folder, cut_after, 
         except PowerCut:
             stops += 1
     assert (last.code, stops > 1) == (0, True)
-    assert [read(folder / name) for name in names] == wanted[:-1]
+    assert [read(folder / name) for name in names] == expected[:-1]
 
 
 def test_room_for_work_files(folder, monkeypatch):
     options = ("--method", "count", "-t", "3")
     monkeypatch.setattr("moses_compat.jobs.prune_ranking._MUCH", 100)
-    done = prune(folder, *options, "--temporary", folder)
-    assert done.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
+    outcome = prune(folder, *options, "--temporary", folder)
+    assert outcome.err.startswith(f"phrasetool: some 0.0 GB of work files go to {folder} until the table is written\n")
     monkeypatch.setattr("phrasetool.disk.folders.shutil.disk_usage", lambda path: SimpleNamespace(free=100))
     before = read(folder / "out")
-    done = prune(folder, *options, "-q")
-    assert done.code == 1
-    assert done.message.startswith(
+    outcome = prune(folder, *options, "-q")
+    assert outcome.code == 1
+    assert outcome.message.startswith(
         f"phrasetool: {folder}: 0.0 MB are free on its disk, but what is written there takes"
     )
     assert read(folder / "out") == before
-    done = prune(folder, *options, "--force", "-q")
-    assert (done.code, "are free on its disk" in done.message) == (0, True)
+    outcome = prune(folder, *options, "--force", "-q")
+    assert (outcome.code, "are free on its disk" in outcome.message) == (0, True)
     assert "does not exist" in prune(folder, *options, "--temporary", folder / "none").err
 
 
@@ -357,10 +357,10 @@ def test_only_together(folder):
     """Second by both criteria, but third by their product: each alone would have kept it."""
     rows = [(b"0.09", 100), (b"0.1", 10), (b"1", 9), (b"0.01", 3)]
     write(folder / "table.gz", b"".join(b"a ||| x ||| 1 1 %s 1 ||| 0-0 ||| 199 199 %d\n" % row for row in rows))
-    done = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
-                 "--reasons", folder / "why")  # fmt: skip
-    assert done.code == 0
-    assert "1 removed by all criteria together, by none of them alone" in done.err
+    outcome = prune(folder, "--method", "count+probability", "--target-size", "0.5", "--keep-top", "0",
+                    "--reasons", folder / "why")  # fmt: skip
+    assert outcome.code == 0
+    assert "1 removed by all criteria together, by none of them alone" in outcome.err
     rows = pq.read_table(folder / "why").to_pylist()
     assert [(row["line"], row["failed"]) for row in rows] == [(2, "together"), (4, "count+probability")]
 
@@ -381,9 +381,9 @@ def test_reasons_of_the_paper_s_rule(folder, model_folder):
 def test_nothing_is_half_written(folder):
     write(folder / "table.gz", b"".join(TABLE) + b"bad\n")
     before = sorted(path.name for path in folder.iterdir())
-    done = prune(folder, "--method", "count", "-t", "3", "--reasons", folder / "why")
-    assert done.code == 1
-    assert "table.gz:7: " in done.message
+    outcome = prune(folder, "--method", "count", "-t", "3", "--reasons", folder / "why")
+    assert outcome.code == 1
+    assert "table.gz:7: " in outcome.message
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
@@ -412,37 +412,37 @@ def test_nothing_is_half_written(folder):
     ],
 )  # fmt: skip
 def test_bad_requests(folder, options, code, message):
-    done = prune(folder, *options)
-    assert done.code == code
-    assert message in done.err
+    outcome = prune(folder, *options)
+    assert outcome.code == code
+    assert message in outcome.err
     assert not (folder / "out").exists()
 
 
 def test_standard_input_cannot_be_read_twice(folder):
-    done = run_inside("prune", "--method", "count", "-t", "1", stdin=b"".join(TABLE))
-    assert done.code == 2
-    assert "reads the table twice" in done.err
+    outcome = run_inside("prune", "--method", "count", "-t", "1", stdin=b"".join(TABLE))
+    assert outcome.code == 2
+    assert "reads the table twice" in outcome.err
 
 
 @pytest.mark.parametrize("name", ["moses.ini", "de", "en", "table.gz", "pairs"])
 def test_inputs_are_not_written_over(folder, name):
     write(folder / "pairs", PAIRS)
     before = read(folder / name)
-    done = run_inside(
+    outcome = run_inside(
         "prune", folder / "table.gz", "--method", "composition+significance+usage", "--forced-pairs", folder / "pairs",
         "--moses-ini", folder / "moses.ini",
         "--bitext", folder / "de", folder / "en", "-t", "1", "-o", folder / name,
     )  # fmt: skip
-    assert done.code == 1
-    assert "the output is the input" in done.message
+    assert outcome.code == 1
+    assert "the output is the input" in outcome.message
     assert read(folder / name) == before
 
 
 def test_an_ini_for_another_table(folder):
     write(folder / "other.ini", INI.replace("num-features=4", "num-features=2").replace("= 1 0 1 0", "= 1 0").encode())
-    done = prune(folder, "--method", "top", "-t", "0", "--moses-ini", folder / "other.ini")
-    assert done.code == 1
-    assert "the entries have 4 scores, but TranslationModel0 has 2 weights" in done.message
+    outcome = prune(folder, "--method", "top", "-t", "0", "--moses-ini", folder / "other.ini")
+    assert outcome.code == 1
+    assert "the entries have 4 scores, but TranslationModel0 has 2 weights" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -454,13 +454,13 @@ def test_an_ini_for_another_table(folder):
 )  # fmt: skip
 def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
     monkeypatch.chdir(folder)
-    done = run_inside(
+    outcome = run_inside(
         "prune", "table.gz", "--similarity-columns", "1,2", "--scale", "raw", "--protect", "none", "--target-size",
         "0.1", *more,
         "-o", "warned.gz",
     )  # fmt: skip
-    assert done.code == 0, done.err
-    assert ("similarity alone loses more than other methods" in done.err) == warned
+    assert outcome.code == 0, outcome.err
+    assert ("similarity alone loses more than other methods" in outcome.err) == warned
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ def test_meaning_alone_is_warned_of(folder, monkeypatch, more, warned):
 )
 def test_options_of_other_methods_are_refused(tmp_path, options, message):
     table = write(tmp_path / "table", TABLES["seven fields"])
-    done = run_inside("prune", table, "--target-size", "0.5", "-o", tmp_path / "out", *options)
-    assert done.code == 2
-    assert message in done.message
+    outcome = run_inside("prune", table, "--target-size", "0.5", "-o", tmp_path / "out", *options)
+    assert outcome.code == 2
+    assert message in outcome.message
     assert not (tmp_path / "out").exists()

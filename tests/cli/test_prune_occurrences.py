@@ -91,9 +91,9 @@ def table(tmp_path):
 
 
 def prune(table, *options):
-    done = run_inside("prune", table, *options)
-    assert done.code == 0, done.err
-    return done
+    outcome = run_inside("prune", table, *options)
+    assert outcome.code == 0, outcome.err
+    return outcome
 
 
 CUTS = {
@@ -124,18 +124,18 @@ def test_every_cut_counts_what_it_removes(table, tmp_path, monkeypatch, name, pr
     limit = 300 if "300" in protection else 100
     report = expected(kept, limit)
     assert 0 < report["removed"] < report["total"]
-    done = prune(table, *cut, "-o", "out", "--stats", "stats", "--json", "json")
-    found = json.loads((tmp_path / "stats").read_text())
-    assert found["occurrences"] == report == json.loads((tmp_path / "json").read_text())["occurrences"]
-    assert f"removed {report['removed_share']:.1%} of the occurrences ({report['removed']:,} of " in done.err
+    outcome = prune(table, *cut, "-o", "out", "--stats", "stats", "--json", "json")
+    parsed = json.loads((tmp_path / "stats").read_text())
+    assert parsed["occurrences"] == report == json.loads((tmp_path / "json").read_text())["occurrences"]
+    assert f"removed {report['removed_share']:.1%} of the occurrences ({report['removed']:,} of " in outcome.err
     first = report["most_frequent_removed"][0]
     listed = f"{first['source']} ||| {first['target']} ({first['count']:,})"
-    assert f"most frequent removed entries: {listed}" in done.err
+    assert f"most frequent removed entries: {listed}" in outcome.err
     frequent = report["mutual_translations_removed"]["entries"]
-    assert ("warning: removed" in done.err) == bool(frequent)
+    assert ("warning: removed" in outcome.err) == bool(frequent)
     if protection == ("--protect-frequent", "300"):
         assert not frequent
-        assert "+frequent300|" in found["signature"]
+        assert "+frequent300|" in parsed["signature"]
     dry = prune(table, *cut, "--dry-run", "--json", "-")
     assert json.loads(dry.out)["occurrences"] == report
     several = prune(table, *cut, "-q", "--threads", "2", "--block-bytes", "300", "--json", "again")
@@ -148,58 +148,59 @@ def test_the_default_is_on_where_similarity_alone_decides_at_a_threshold(table, 
     monkeypatch.chdir(tmp_path)
     cut = (*CUTS[name], *SIMILAR, "-q")
     without = prune(table, *cut, "--protect-frequent", "none").out
-    found = prune(table, *cut, "--json", "json").out
+    result = prune(table, *cut, "--json", "json").out
     signature = json.loads((tmp_path / "json").read_text())["signature"]
     if name in ("threshold", "threshold with protection", "own threshold"):
-        assert found == prune(table, *cut, "--protect-frequent", "100").out != without
-        gone = set(LINES) - set(found.splitlines(keepends=True))
+        assert result == prune(table, *cut, "--protect-frequent", "100").out != without
+        gone = set(LINES) - set(result.splitlines(keepends=True))
         assert not [row for row, line in zip(ROWS, LINES, strict=True) if line in gone and is_frequent(row)]
         # Nothing else is protected by it.
-        more = set(found.splitlines(keepends=True)) - set(without.splitlines(keepends=True))
+        more = set(result.splitlines(keepends=True)) - set(without.splitlines(keepends=True))
         assert {line for row, line in zip(ROWS, LINES, strict=True) if is_frequent(row)} >= more
         assert "+frequent100|" in signature
     else:
-        assert found == without
+        assert result == without
         assert "frequent" not in signature
 
 
 def test_what_was_removed_is_warned_of_with_the_option_that_keeps_it(table):
-    done = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q", "--protect-frequent", "none")
-    found = expected(done.out)["mutual_translations_removed"]
-    first = found["most_frequent"][0]
-    assert done.message.startswith(
-        f"phrasetool: warning: removed {found['entries']} mutual translations seen more than 100 times: "
+    outcome = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q", "--protect-frequent", "none")
+    result = expected(outcome.out)["mutual_translations_removed"]
+    first = result["most_frequent"][0]
+    assert outcome.message.startswith(
+        f"phrasetool: warning: removed {result['entries']} mutual translations seen more than 100 times: "
         f"{first['source']} ||| {first['target']} ({first['count']:,}), "
     )
-    assert done.message.endswith("--protect-frequent 100 keeps such entries")
+    assert outcome.message.endswith("--protect-frequent 100 keeps such entries")
     assert prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q").err == ""
 
 
 def test_protected_entries_are_counted(table, tmp_path):
-    done = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j")
+    outcome = prune(table, "-t", "0.7", *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j")
     frequent = sum(is_frequent(row) and max(row[2:4]) < 0.7 for row in ROWS)
-    found = json.loads((tmp_path / "j").read_text())
-    assert (found["protected_frequent"], found["protected_by_best_k"]) == (frequent, 0)
+    report = json.loads((tmp_path / "j").read_text())
+    assert (report["protected_frequent"], report["protected_by_best_k"]) == (frequent, 0)
     assert (
-        f"{frequent} of {found['removed']['below_threshold'] + frequent} below the threshold were kept as " in done.err
+        f"{frequent} of {report['removed']['below_threshold'] + frequent} below the threshold were kept as "
+        in outcome.err
     )
     swept = prune(table, "--sweep", "0.7:0.7:1", *BARE, *SIMILAR, "--json", tmp_path / "s")
     row = json.loads((tmp_path / "s").read_text())["thresholds"][0]
-    assert (row["kept"], row["protected"]) == (found["kept"], frequent)
+    assert (row["kept"], row["protected"]) == (report["kept"], frequent)
     assert "mutual translations seen more than 100 times" in swept.err
 
 
 def test_a_size_that_protected_entries_do_not_fit(table):
     protected = sum(is_frequent(row, 50) for row in ROWS)
     options = ("--method", "random", *BARE, "--protect-frequent", "50")
-    done = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options)
-    assert (done.code, f"{protected} of {len(ROWS)} entries" in done.err) == (1, True)
-    assert "a larger --protect-frequent" in done.err
+    outcome = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options)
+    assert (outcome.code, f"{protected} of {len(ROWS)} entries" in outcome.err) == (1, True)
+    assert "a larger --protect-frequent" in outcome.err
     size = str((protected + 0.5) / len(ROWS))
     assert prune(table, "--target-size", size, *options, "-q").out.count(b"\n") == protected
     # By similarity alone, a threshold is looked for.
-    done = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options[2:], *SIMILAR)
-    assert (done.code, f"{protected} of {len(ROWS)} entries" in done.err) == (1, True)
+    outcome = run_inside("prune", table, "--target-size", str((protected - 1) / len(ROWS)), *options[2:], *SIMILAR)
+    assert (outcome.code, f"{protected} of {len(ROWS)} entries" in outcome.err) == (1, True)
 
 
 def test_saved_similarities(table, model_folder, tmp_path):
@@ -240,8 +241,8 @@ def test_resumed_runs(table, tmp_path, monkeypatch, cut_after, cut):
     with pytest.raises(PowerCut):
         run_inside("prune", table, *options, "--stats", tmp_path / "s")
     cut_after(-1)
-    done = prune(table, *options, "--stats", tmp_path / "s")
-    assert done.code == 0
+    outcome = prune(table, *options, "--stats", tmp_path / "s")
+    assert outcome.code == 0
     kept = (tmp_path / "out").read_bytes()
     assert json.loads((tmp_path / "s").read_text())["occurrences"] == expected(kept)
 
@@ -271,11 +272,11 @@ def test_tables_without_joint_counts(tmp_path, name, cut):
         else f"{missing:,} of {len(ROWS):,} entries have no joint"
     )
     for more in (), ("--dry-run",):
-        done = prune(table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j", *more)
+        outcome = prune(table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--json", tmp_path / "j", *more)
         assert json.loads((tmp_path / "j").read_text())["occurrences"] is None
-        assert sum(what in line for line in done.err.splitlines()) == 1
-        assert ("--protect-frequent cannot protect" in done.err) == ("-t" in cut)
-        assert "of the occurrences" not in done.err
+        assert sum(what in line for line in outcome.err.splitlines()) == 1
+        assert ("--protect-frequent cannot protect" in outcome.err) == ("-t" in cut)
+        assert "of the occurrences" not in outcome.err
     (tmp_path / "o").unlink()
     refused = run_inside("prune", table, *cut, *BARE, *SIMILAR, "-o", tmp_path / "o", "--protect-frequent", "5")
     line = 1 + next(i for i, row in enumerate(ROWS) if name != "one of them" or row[6] == 1)
@@ -296,15 +297,15 @@ def test_two_counts(tmp_path):
     lines = [f"{s} ||| {t} ||| {n / ct:.6g} {b:.6f} 0.5 0.5 ||| 0-0 ||| {ct} {cs}\n" for s, t, _, b, ct, cs, n in ROWS]
     table = write(tmp_path / "t", "".join(lines).encode())
     rule = ("-t", "0.5", *BARE, "--similarity-columns", "2,2", "--scale", "raw", "--json", tmp_path / "j")
-    done = prune(table, *rule)
-    found = json.loads((tmp_path / "j").read_text())["occurrences"]
-    kept = set(done.out.decode().splitlines(keepends=True))
-    assert found["total"] == sum(row[6] for row in ROWS)
-    assert found["removed"] == sum(row[6] for row, line in zip(ROWS, lines, strict=True) if line not in kept)
-    assert found["entries_with_derived_count"] == len(ROWS)
-    assert "were derived as phi(f|e) * c(t)" in done.err
+    outcome = prune(table, *rule)
+    report = json.loads((tmp_path / "j").read_text())["occurrences"]
+    kept = set(outcome.out.decode().splitlines(keepends=True))
+    assert report["total"] == sum(row[6] for row in ROWS)
+    assert report["removed"] == sum(row[6] for row, line in zip(ROWS, lines, strict=True) if line not in kept)
+    assert report["entries_with_derived_count"] == len(ROWS)
+    assert "were derived as phi(f|e) * c(t)" in outcome.err
     assert len(kept) > prune(table, *rule, "--protect-frequent", "none").out.count(b"\n")
-    assert prune(table, *rule, "--protect-frequent", "100").out == done.out
+    assert prune(table, *rule, "--protect-frequent", "100").out == outcome.out
 
 
 def test_faulty_lines_have_no_occurrences(tmp_path):
@@ -317,18 +318,18 @@ def test_faulty_lines_have_no_occurrences(tmp_path):
 
 @pytest.mark.parametrize("wrong", ["-1", "x", "1.5", "", "9" * 30])
 def test_counts_that_cannot_be_meant(table, wrong):
-    done = run_inside("prune", table, "-t", "0.7", *SIMILAR, "--protect-frequent", wrong)
-    assert (done.code, "nor none" in done.err) == (2, True)
+    outcome = run_inside("prune", table, "-t", "0.7", *SIMILAR, "--protect-frequent", wrong)
+    assert (outcome.code, "nor none" in outcome.err) == (2, True)
 
 
 def test_from_python(table, tmp_path):
     cut = {"columns": (0, 1), "scale": "raw", "keep_top": 0, "protect": "none"}
     for choice, option in ((None, ()), ("none", ("--protect-frequent", "none")), (5, ("--protect-frequent", "5"))):
-        given = {} if choice is None else {"protect_frequent": choice}
-        done = prune_from_python(table, tmp_path / "o", threshold=0.7, **cut, **given)
+        recorded = {} if choice is None else {"protect_frequent": choice}
+        result = prune_from_python(table, tmp_path / "o", threshold=0.7, **cut, **recorded)
         assert (tmp_path / "o").read_bytes() == prune(table, "-t", "0.7", *BARE, *SIMILAR, "-q", *option).out
         limit = 5 if choice == 5 else 100
-        assert done.statistics.occurrences.report() == expected((tmp_path / "o").read_bytes(), limit)
+        assert result.statistics.occurrences.report() == expected((tmp_path / "o").read_bytes(), limit)
     with pytest.raises(ValueError, match="expected a count"):
         prune_from_python(table, tmp_path / "o", threshold=0.7, **cut, protect_frequent="many")
 

@@ -31,11 +31,11 @@ def run(model_folder, tmp_path):
     def both(table, reordering, *options, ending=".gz", rule=RULE, model=model_folder):
         paths = [write(tmp_path / name, data) for name, data in (("table", table), ("reordering" + ending, reordering))]
         outputs = tmp_path / "small", tmp_path / ("small-reordering" + ending)
-        done = run_inside(
+        outcome = run_inside(
             "prune", paths[0], "-m", model, *rule, "-o", outputs[0], "--reordering-table", paths[1],
             "--reordering-out", outputs[1], *options,
         )  # fmt: skip
-        return done, *(read(path) if path.exists() else None for path in outputs)
+        return outcome, *(read(path) if path.exists() else None for path in outputs)
 
     return both
 
@@ -44,9 +44,9 @@ def run(model_folder, tmp_path):
 def test_moses_tables(run, model_folder, tmp_path, ending):
     for name, table in sorted(TABLES.items())[ending == "" :: 2]:
         reordering = reordering_of(table)
-        done, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
+        outcome, small, in_step = run(table, reordering, "-q", "--allow-empty", ending=ending)
         # In some of them a source comes back.
-        assert (done.code, re.sub(".* comes back after others; .*\n", "", done.err)) == (0, ""), name
+        assert (outcome.code, re.sub(".* comes back after others; .*\n", "", outcome.err)) == (0, ""), name
         pruned = run_inside("prune", tmp_path / "table", "-m", model_folder, "-q", "--allow-empty", *RULE).out
         assert small == pruned, name
         assert in_step == naive_reordering.in_step(small, reordering), name
@@ -57,8 +57,8 @@ def test_moses_tables(run, model_folder, tmp_path, ending):
 def test_faulty_lines(run, on_error):
     table, reordering = FAULTY * 2, reordering_of(FAULTY) + b"das ||| the ||| 1 1\nhaus\nhaus ||| it ||| 1 1 1"
     options = ("--on-error", on_error, "--keep-top", "9", "--protect", "all")
-    done, small, in_step = run(table, reordering, *options)
-    assert done.code == 0
+    outcome, small, in_step = run(table, reordering, *options)
+    assert outcome.code == 0
     assert in_step == naive_reordering.in_step(small, reordering, on_error)
     # A line passed through keeps its pair: "das ||| a ||| 0.5 zero".
     assert (b"das ||| a |||" in in_step) == (on_error == "keep")
@@ -68,21 +68,21 @@ def test_threads_and_blocks_change_nothing(run):
     table = TABLES["seven fields"]
     outcomes = set()
     for options in ((), ("--threads", 2, "--block-bytes", 1), ("--threads", 3, "--block-bytes", 999)):
-        done, small, in_step = run(table, reordering_of(table), *options)
-        outcomes.add((small, in_step, done.err))
+        outcome, small, in_step = run(table, reordering_of(table), *options)
+        outcomes.add((small, in_step, outcome.err))
     assert len(outcomes) == 1
 
 
 def test_a_pair_that_stays_once_of_twice(run):
     table = b"das ||| the ||| 1 0.9\ndas ||| the ||| 1 0.1\ndas ||| a ||| 1 0.1\n"
-    done, small, in_step = run(
+    outcome, small, in_step = run(
         table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", rule=("-t",
         "0.5"),
         model="none",
     )  # fmt: skip
-    assert done.code == 0
+    assert outcome.code == 0
     assert small == table
-    done, small, in_step = run(
+    outcome, small, in_step = run(
         table, reordering_of(table, shuffled=False), "--similarity-columns", "2,2", "--scale", "raw", "--keep-top", "0",
         rule=("-t", "0.5"), model="none",
     )  # fmt: skip
@@ -94,39 +94,39 @@ def test_a_pair_that_stays_once_of_twice(run):
 def test_what_it_says_and_the_statistics(run, tmp_path):
     table = TABLES["seven fields"]
     rows = naive.split_lines(reordering_of(table))
-    done, small, in_step = run(table, b"".join(rows)[:-1], "--stats", tmp_path / "stats")
+    outcome, small, in_step = run(table, b"".join(rows)[:-1], "--stats", tmp_path / "stats")
     expected = naive_reordering.counts(small, b"".join(rows)[:-1])
     assert json.loads((tmp_path / "stats").read_text())["reordering"] == expected
     kept, lines = expected["kept"], expected["lines"]
-    assert f"phrasetool: kept {kept} of {lines} reordering lines ({kept / lines:.1%})\n" in done.err
-    assert f"phrasetool:   {lines - kept} were left out because the phrase table lacks their pair\n" in done.err
-    assert "warning" not in done.err
+    assert f"phrasetool: kept {kept} of {lines} reordering lines ({kept / lines:.1%})\n" in outcome.err
+    assert f"phrasetool:   {lines - kept} were left out because the phrase table lacks their pair\n" in outcome.err
+    assert "warning" not in outcome.err
     # One pair that stays has no line.
     lost = next(i for i, row in enumerate(rows) if row in in_step)
-    done, small, _ = run(table, b"".join(rows[:lost] + rows[lost + 1 :]), "--stats", tmp_path / "stats")
+    outcome, small, _ = run(table, b"".join(rows[:lost] + rows[lost + 1 :]), "--stats", tmp_path / "stats")
     pairs = len(naive_reordering.pairs(small))
-    assert f"phrasetool: warning: 1 of {pairs} pairs of the phrase table have no reordering line" in done.err
+    assert f"phrasetool: warning: 1 of {pairs} pairs of the phrase table have no reordering line" in outcome.err
     assert json.loads((tmp_path / "stats").read_text())["reordering"]["pairs_without_line"] == 1
     # A table of another model; the line is of a pair that was pruned.
     (tmp_path / "small").unlink()
     (tmp_path / "small-reordering.gz").unlink()
     message = f"reordering.gz: none of its 1 lines is of one of the {pairs} pairs of the phrase table"
-    done, *outputs = run(table, rows[0])
-    assert (done.code, outputs) == (1, [None, None])
-    assert message in done.err
-    done, _, in_step = run(table, rows[0], "--force")
-    assert (done.code, in_step) == (0, b"")
-    assert message in done.err
+    outcome, *outputs = run(table, rows[0])
+    assert (outcome.code, outputs) == (1, [None, None])
+    assert message in outcome.err
+    outcome, _, in_step = run(table, rows[0], "--force")
+    assert (outcome.code, in_step) == (0, b"")
+    assert message in outcome.err
 
 
 def test_a_missing_last_line_feed(run):
     table, reordering = b"das ||| the ||| 1 1\n", b"haus ||| a ||| 0.5\ndas ||| the ||| 0.5"
-    done, _, in_step = run(table, reordering)
+    outcome, _, in_step = run(table, reordering)
     assert in_step == b"das ||| the ||| 0.5\n"
-    assert "the last line had no line feed" in done.err
-    done, _, in_step = run(table, b"das ||| the ||| 0.5\nhaus ||| a ||| 0.5")
+    assert "the last line had no line feed" in outcome.err
+    outcome, _, in_step = run(table, b"das ||| the ||| 0.5\nhaus ||| a ||| 0.5")
     assert in_step == b"das ||| the ||| 0.5\n"
-    assert "line feed" not in done.err
+    assert "line feed" not in outcome.err
 
 
 def test_with_rejected_and_scores(run, tmp_path):
@@ -146,8 +146,8 @@ def test_target_size(run, tmp_path, scores):
     table = TABLES["seven fields"]
     options = ("--similarities", tmp_path / "scores") if scores else ()
     rule = ("--target-size", "0.5", "--keep-top", "0")
-    done, small, in_step = run(table, reordering_of(table), "-q", *options, rule=rule)
-    assert done.code == 0
+    outcome, small, in_step = run(table, reordering_of(table), "-q", *options, rule=rule)
+    assert outcome.code == 0
     assert 0.1 < small.count(b"\n") / table.count(b"\n") <= 0.5
     assert naive_reordering.pairs(in_step) == naive_reordering.pairs(small)
 
@@ -189,17 +189,17 @@ def test_bad_reordering_tables(model_folder, tmp_path, name):
     options = [
         part for flag in ("-o", "--rejected", "--stats", "--similarities") for part in (flag, tmp_path / f"x{flag}")
     ]
-    done = run_inside("prune", table, "-m", model_folder, *RULE, "-q", *options, "--reordering-table", reordering,
-                      "--reordering-out", tmp_path / "in-step")  # fmt: skip
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {reordering}{message}")
+    outcome = run_inside("prune", table, "-m", model_folder, *RULE, "-q", *options, "--reordering-table", reordering,
+                         "--reordering-out", tmp_path / "in-step")  # fmt: skip
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {reordering}{message}")
     assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_a_bad_phrase_table_leaves_no_reordering_table(run, tmp_path):
-    done, small, in_step = run(TABLES["lattice"] + b"bad\n", reordering_of(TABLES["lattice"]), "-q")
-    assert done.code == 1
-    assert f"{tmp_path / 'table'}:4: " in done.message
+    outcome, small, in_step = run(TABLES["lattice"] + b"bad\n", reordering_of(TABLES["lattice"]), "-q")
+    assert outcome.code == 1
+    assert f"{tmp_path / 'table'}:4: " in outcome.message
     assert small is in_step is None
 
 
@@ -218,9 +218,9 @@ def test_a_bad_phrase_table_leaves_no_reordering_table(run, tmp_path):
 def test_bad_usage(model_folder, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "r", TABLES["reordering"])
-    done = run_inside("prune", "-", "-m", model_folder, *options, stdin=TABLES["lattice"])
-    assert (done.code, done.out) == (2, b"")
-    assert done.message.startswith("phrasetool: ")
+    outcome = run_inside("prune", "-", "-m", model_folder, *options, stdin=TABLES["lattice"])
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert outcome.message.startswith("phrasetool: ")
     assert os.listdir(tmp_path) == ["r"]
 
 
@@ -242,9 +242,9 @@ def test_one_file_twice(model_folder, tmp_path, monkeypatch, outputs, message):
     write(tmp_path / "t", TABLES["lattice"])
     write(tmp_path / "r", TABLES["reordering"])
     (tmp_path / "link").symlink_to("r")
-    done = run_inside("prune", "t", "-m", model_folder, "-t", "0.5", "--reordering-table", "r", *outputs)
-    assert (done.code, done.out) == (1, b"")
-    assert message in done.message
+    outcome = run_inside("prune", "t", "-m", model_folder, "-t", "0.5", "--reordering-table", "r", *outputs)
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert message in outcome.message
     assert (tmp_path / "r").read_bytes() == TABLES["reordering"]
     assert (tmp_path / "t").read_bytes() == TABLES["lattice"]
 
@@ -258,13 +258,13 @@ def test_the_reference_run(reference, tmp_path):
     others = random.Random(1).sample(rows, len(rows))
     shuffled.write_bytes(b"".join(others))
     for path, lines in ((aligned, rows), (shuffled, others)):
-        done = run_inside(
+        outcome = run_inside(
             "prune", table, "--similarity-columns", "2,4", "--scale", "raw", "-t", "0.05", "--protect", "words",
             "-o", small,
             "--reordering-table", path, "--reordering-out", in_step, "--threads", 2,
         )  # fmt: skip
-        assert done.code == 0
-        assert "warning" not in done.err
+        assert outcome.code == 0
+        assert "warning" not in outcome.err
         kept = [line[: line.index(b" ||| ", line.index(b" ||| ") + 5)] for line in read(small).splitlines()]
         assert 0.1 < len(kept) / len(rows) < 0.9
         pairs = set(kept)

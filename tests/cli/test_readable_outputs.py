@@ -42,9 +42,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    done = run_inside(*arguments)
-    assert done.code == 0, done.err
-    return done
+    outcome = run_inside(*arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome
 
 
 @pytest.mark.parametrize("ended", [b"\n", b""])
@@ -65,23 +65,25 @@ def test_new_lines_follow_whole_ones(folder, ended, blocks):
 
 def test_words_that_moses_takes_for_labels_stay_unknown(folder, moses):
     write(folder / "text", b"haus kind haus [foo] a|b |||x ida\n")
-    done = run("augment", "table", "--text", "text", "-o", "new", "--moses-ini", "ini", "--moses-ini-out", "new.ini")
-    assert "3 words with | or in brackets cannot be in a table, and stay unknown: [foo], a|b, |||x" in done.err
+    outcome = run("augment", "table", "--text", "text", "-o", "new", "--moses-ini", "ini", "--moses-ini-out", "new.ini")
+    assert "3 words with | or in brackets cannot be in a table, and stay unknown: [foo], a|b, |||x" in outcome.err
     assert {line.split(b" ")[0] for line in (folder / "new").read_bytes().splitlines()} == {b"haus", b"kind", b"ida"}
-    done = subprocess.run([moses(), "-f", "new.ini"], input=b"haus ida\n", capture_output=True, timeout=60, check=True)
-    assert done.stdout.split() == [b"house", b"ida"]
+    outcome = subprocess.run(
+        [moses(), "-f", "new.ini"], input=b"haus ida\n", capture_output=True, timeout=60, check=True
+    )
+    assert outcome.stdout.split() == [b"house", b"ida"]
 
 
 def test_bars_of_the_source_and_n_best_lists(folder):
     """What begins with a bar is no word for Moses; of others it reads what stands before the bar."""
-    given = ("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
+    arguments = ("decode", "--moses-ini", "ini", "text", "-o", "out", "--n-best-list", "list", 2, "-q")
     write(folder / "text", b"haus\nhaus |||\n")
-    done = run_inside(*given)
-    assert (done.code, "text:2: the word ||| begins with a bar" in done.message) == (1, True)
+    outcome = run_inside(*arguments)
+    assert (outcome.code, "text:2: the word ||| begins with a bar" in outcome.message) == (1, True)
     assert not (folder / "out").exists()
     assert not (folder / "list").exists()
     write(folder / "text", b"haus\nhaus a|||b\n")
-    assert run_inside(*given).code == 0
+    assert run_inside(*arguments).code == 0
     assert all(line.count(b"|||") == 3 for line in (folder / "list").read_bytes().splitlines())
 
 
@@ -91,8 +93,8 @@ def test_words_of_a_bitext_that_part_fields(folder, word, said, side):
     for name in ("source", "target"):
         write(folder / name, b"a b\na " + (word if name == side else b"b") + b"\n")
     write(folder / "points", b"0-0 1-1\n0-0 1-1\n")
-    done = run_inside("extract", "source", "target", "points", "-o", "out")
-    assert (done.code, f"{side}:2: {said}" in done.message) == (1, True)
+    outcome = run_inside("extract", "source", "target", "points", "-o", "out")
+    assert (outcome.code, f"{side}:2: {said}" in outcome.message) == (1, True)
     assert not (folder / "out").exists()
 
 
@@ -100,8 +102,8 @@ def test_labels_of_a_bitext(folder):
     for name in ("source", "target"):
         write(folder / name, b"a b\nsee [1] there\n")
     write(folder / "points", b"0-0 1-1\n0-0 1-1 2-2\n")
-    done = run("extract", "source", "target", "points", "-o", "out", "-q")
-    assert "source:2: the word [1] is in brackets, which Moses reads as a label" in done.err
+    outcome = run("extract", "source", "target", "points", "-o", "out", "-q")
+    assert "source:2: the word [1] is in brackets, which Moses reads as a label" in outcome.err
 
 
 # What readers part words or lines at, Unicode's white space among it; and whether lists of columns are parted there.
@@ -112,14 +114,14 @@ def test_labels_of_a_bitext(folder):
 )
 def test_dictionaries_are_read_as_they_were_written(folder, inside, parted):
     write(folder / "table", ROWS.replace(b"child", f"ch{inside}ild".encode()) + b"\n")
-    done = run("export", "table", "--to", "bicleaner", "-o", "dict.gz")
+    outcome = run("export", "table", "--to", "bicleaner", "-o", "dict.gz")
     lines = gzip.decompress((folder / "dict.gz").read_bytes()).decode().splitlines()
     assert [line.split() for line in lines] == [["house", "haus", "0.5"]]
-    assert "1 pairs were left out" in done.err
+    assert "1 pairs were left out" in outcome.err
     lexicon = ("lexicon", "--min-probability", 0, "--stop-words", 0)
     for headers, options in ((1, lexicon), (1, ("vmap", "--always", 0)), (0, ("shortlist", "--always", 0))):
-        done = run("export", "table", "--to", *options)
+        outcome = run("export", "table", "--to", *options)
         # Marian splits the lines of a shortlist at the white space of C.
         lost = parted or (options[0] == "shortlist" and inside == "\v")
-        assert ("left out" in done.err) == lost
-        assert done.out.count(b"\n") == headers + (1 if lost else 2)
+        assert ("left out" in outcome.err) == lost
+        assert outcome.out.count(b"\n") == headers + (1 if lost else 2)

@@ -11,9 +11,9 @@ from tests.commands import read, run_inside, write
 
 def reconstruct(*arguments, **options):
     """A run that works."""
-    done = run_inside("reconstruct", *arguments, "--threads", 1, **options)
-    assert (done.code, done.err) == (0, ""), done.err
-    return done.out.decode()
+    outcome = run_inside("reconstruct", *arguments, "--threads", 1, **options)
+    assert (outcome.code, outcome.err) == (0, ""), outcome.err
+    return outcome.out.decode()
 
 
 def figures(*arguments, **options):
@@ -21,42 +21,42 @@ def figures(*arguments, **options):
 
 
 def test_what_was_learned_by_heart_comes_back_as_it_is_written(text, autoencoder, tmp_path):
-    found = figures(text, "-m", autoencoder, "-o", tmp_path / "back.gz", "--by-length")
+    result = figures(text, "-m", autoencoder, "-o", tmp_path / "back.gz", "--by-length")
     back = read(tmp_path / "back.gz").decode()
-    wanted = read(text).decode()
-    assert found["exact"] > 50
-    assert found["bleu"] > 70
-    assert back.count("&apos;s") > 0.7 * wanted.count("&apos;s")
+    expected = read(text).decode()
+    assert result["exact"] > 50
+    assert result["bleu"] > 70
+    assert back.count("&apos;s") > 0.7 * expected.count("&apos;s")
     assert "'" not in back
-    lines = back.splitlines(), wanted.splitlines()
-    assert found["texts"] == len(lines[0]) == len(lines[1])
-    assert found["exact"] == round(100 * sum(a == b for a, b in zip(*lines, strict=True)) / len(lines[0]), 4)
-    assert found["words"] == len(wanted.split())
-    assert found["unknown_words"] == 0
-    assert found["dimension"] == 96
-    assert found["signature"] == AutoencoderModel.load(autoencoder).signature
-    groups = [(group["from"], group["to"], group["texts"]) for group in found["by_length"]]
+    lines = back.splitlines(), expected.splitlines()
+    assert result["texts"] == len(lines[0]) == len(lines[1])
+    assert result["exact"] == round(100 * sum(a == b for a, b in zip(*lines, strict=True)) / len(lines[0]), 4)
+    assert result["words"] == len(expected.split())
+    assert result["unknown_words"] == 0
+    assert result["dimension"] == 96
+    assert result["signature"] == AutoencoderModel.load(autoencoder).signature
+    groups = [(group["from"], group["to"], group["texts"]) for group in result["by_length"]]
     assert groups == [(1, 5, 4), (6, 10, 24), (11, 15, 2)]
 
 
 def test_figures_are_those_of_evaluate(text, autoencoder, tmp_path):
     other = write(tmp_path / "other", "".join(f"{line} dog\n" for line in SENTENCES).encode())
-    found = figures(other, "-m", autoencoder, "-o", tmp_path / "back")
+    result = figures(other, "-m", autoencoder, "-o", tmp_path / "back")
     lines = [path.read_text().splitlines() for path in (tmp_path / "back", other)]
     expected = sacrebleu.corpus_bleu(lines[0], [lines[1]], tokenize="none", force=True).score
-    assert found["bleu"] == round(expected, 4)
-    assert 0 < found["bleu"] < 95
+    assert result["bleu"] == round(expected, 4)
+    assert 0 < result["bleu"] < 95
     again = json.loads(run_inside("evaluate", tmp_path / "back", "-r", other, "--metrics", "bleu", "--json").out)
-    assert round(again["metrics"][0]["systems"][0]["score"], 4) == found["bleu"]
-    assert found["bleu_signature"] == again["metrics"][0]["signature"].replace("|bs:1000|seed:12345", "")
-    assert 0 < found["rouge_2"] < found["rouge_1"] < 100
+    assert round(again["metrics"][0]["systems"][0]["score"], 4) == result["bleu"]
+    assert result["bleu_signature"] == again["metrics"][0]["signature"].replace("|bs:1000|seed:12345", "")
+    assert 0 < result["rouge_2"] < result["rouge_1"] < 100
 
 
 def test_unknown_words_cannot_come_back(autoencoder, tmp_path):
     path = write(tmp_path / "new", b"a zebra\na cat\n")
-    found = figures(path, "-m", autoencoder, "-o", tmp_path / "back")
-    assert found["unknown_words"] == 1
-    assert found["exact"] <= 50
+    result = figures(path, "-m", autoencoder, "-o", tmp_path / "back")
+    assert result["unknown_words"] == 1
+    assert result["exact"] <= 50
     assert "zebra" not in (tmp_path / "back").read_text()
 
 
@@ -75,9 +75,9 @@ def test_a_table_to_be_read(text, autoencoder):
 
 def test_reconstructions_on_standard_output(text, autoencoder, tmp_path):
     figures(text, "-m", autoencoder, "-o", tmp_path / "back")
-    done = run_inside("reconstruct", "-", "-m", autoencoder, "-o", "-", "--limit", 3, "-q", stdin=read(text))
-    assert done.out.splitlines() == (tmp_path / "back").read_bytes().splitlines()[:3]
-    assert done.err.startswith("3 texts of ")
+    outcome = run_inside("reconstruct", "-", "-m", autoencoder, "-o", "-", "--limit", 3, "-q", stdin=read(text))
+    assert outcome.out.splitlines() == (tmp_path / "back").read_bytes().splitlines()[:3]
+    assert outcome.err.startswith("3 texts of ")
 
 
 def test_bytes_that_are_not_utf8(autoencoder, tmp_path):
@@ -87,10 +87,10 @@ def test_bytes_that_are_not_utf8(autoencoder, tmp_path):
 
 def test_words_that_sacrebleu_splits(autoencoder, tmp_path):
     path = write(tmp_path / "odd", "a cat\u00a0dog\na cat\n".encode())
-    done = run_inside("reconstruct", path, "-m", autoencoder, "-q", "--json")
-    assert "warning: 1 words of" in done.err
-    assert "contain white space other than spaces and tabs, such as U+00A0; sacrebleu splits them there" in done.err
-    assert json.loads(done.out)["words"] == 4
+    outcome = run_inside("reconstruct", path, "-m", autoencoder, "-q", "--json")
+    assert "warning: 1 words of" in outcome.err
+    assert "contain white space other than spaces and tabs, such as U+00A0; sacrebleu splits them there" in outcome.err
+    assert json.loads(outcome.out)["words"] == 4
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_words_that_sacrebleu_splits(autoencoder, tmp_path):
 )
 def test_lines_that_cannot_be_encoded(autoencoder, tmp_path, data, message):
     path = write(tmp_path / "text", data)
-    done = run_inside("reconstruct", path, "-m", autoencoder, "-o", tmp_path / "out", "-q")
-    assert (done.code, done.out) == (1, b"")
-    assert done.message.endswith(message)
+    outcome = run_inside("reconstruct", path, "-m", autoencoder, "-o", tmp_path / "out", "-q")
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert outcome.message.endswith(message)
     assert not (tmp_path / "out").exists()
 
 
 def test_bad_requests(text, autoencoder, model_folder, tmp_path):
-    done = run_inside("reconstruct", text, "-m", model_folder)
-    assert done.code == 1
-    assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
+    outcome = run_inside("reconstruct", text, "-m", model_folder)
+    assert outcome.code == 1
+    assert "a model of phrase pairs; this needs an autoencoder of one language" in outcome.message
     assert run_inside("reconstruct", text, "-m", tmp_path / "none").message.count("no such model folder") == 1
     assert run_inside("reconstruct", text, "-m", autoencoder, "--limit", 0).code == 2
     assert "expected cpu, cuda or auto" in run_inside("reconstruct", text, "-m", autoencoder, "--device", "tpu").message
-    done = run_inside("reconstruct", text, "-m", autoencoder, "-o", text)
-    assert done.code == 1
-    assert "the output is the input" in done.message
+    outcome = run_inside("reconstruct", text, "-m", autoencoder, "-o", text)
+    assert outcome.code == 1
+    assert "the output is the input" in outcome.message

@@ -47,13 +47,15 @@ def test_errors_carry_remedies():
 
 def test_messages_of_the_command_line_are_whole(tmp_path, model_folder):
     table = write(tmp_path / "table.gz", b"a ||| b ||| 0.5\n")
-    done = run_inside("annotate", table, "-m", tmp_path / "none")
-    assert done.message.endswith("none: no such model folder (train one with `phrasetool train`, or name it with -m)")
-    done = run_inside("annotate", model_folder, "-m", model_folder, "-o", tmp_path / "o")
-    assert done.message.endswith(
+    outcome = run_inside("annotate", table, "-m", tmp_path / "none")
+    assert outcome.message.endswith(
+        "none: no such model folder (train one with `phrasetool train`, or name it with -m)"
+    )
+    outcome = run_inside("annotate", model_folder, "-m", model_folder, "-o", tmp_path / "o")
+    assert outcome.message.endswith(
         "is a directory: the folder of a model of phrasetool; expected a phrase table; give the model with -m"
     )
-    done = run_inside("binarize", table, "--to", "compact", "-o", tmp_path / "o", "--moses-bin", tmp_path)
-    assert done.message.endswith(f"is needed and is not in {tmp_path}; name its folder with --moses-bin")
-    done = run_inside("reconstruct", table, "-m", model_folder)
-    assert done.message.endswith("this needs an autoencoder of one language (`phrasetool train autoencoder TEXT`)")
+    outcome = run_inside("binarize", table, "--to", "compact", "-o", tmp_path / "o", "--moses-bin", tmp_path)
+    assert outcome.message.endswith(f"is needed and is not in {tmp_path}; name its folder with --moses-bin")
+    outcome = run_inside("reconstruct", table, "-m", model_folder)
+    assert outcome.message.endswith("this needs an autoencoder of one language (`phrasetool train autoencoder TEXT`)")

@@ -80,13 +80,13 @@ class Page(HTMLParser):
 def report(table, *options):
     """The document and the page."""
     out = table.parent / "report.html"
-    done = run_inside("report", table, *options, "-o", out, "--json", "-", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("report", table, *options, "-o", out, "--json", "-", "-q")
+    assert outcome.code == 0, outcome.err
     text = out.read_text("utf-8")
     page = Page(text)
     assert page.scripts == 1
     assert not re.search(r"https?://(?!www\.w3\.org)", text)
-    return json.loads(done.out)["modules"], page
+    return json.loads(outcome.out)["modules"], page
 
 
 def facts(modules, name):
@@ -161,16 +161,16 @@ def test_numbers_of_the_table_alone(table):
 def test_pruning_is_what_prune_removes(table, folder):
     modules, _ = report(table, "-m", folder / "model")
     entries = entries_of(table)
-    found, total = facts(modules, "thresholds"), sum(values[2] for _, _, values in entries)
+    result, total = facts(modules, "thresholds"), sum(values[2] for _, _, values in entries)
     for threshold in (0.4, 0.5, 0.6, 0.7, 0.8):
         small = folder / "small.gz"
-        done = run_inside("prune", table, "-m", folder / "model", "-t", threshold, "-o", small, "-q")
-        assert done.code == 0, done.err
+        outcome = run_inside("prune", table, "-m", folder / "model", "-t", threshold, "-o", small, "-q")
+        assert outcome.code == 0, outcome.err
         kept = entries_of(small)
-        assert found[f"entries removed at {threshold}"] == pytest.approx(1 - len(kept) / len(entries), abs=1e-6)
+        assert result[f"entries removed at {threshold}"] == pytest.approx(1 - len(kept) / len(entries), abs=1e-6)
         left = sum(values[2] for _, _, values in kept)
-        assert found[f"occurrences removed at {threshold}"] == pytest.approx(1 - left / total, abs=1e-6)
-    assert found["entries removed at 0.8"] > found["entries removed at 0.4"] > 0
+        assert result[f"occurrences removed at {threshold}"] == pytest.approx(1 - left / total, abs=1e-6)
+    assert result["entries removed at 0.8"] > result["entries removed at 0.4"] > 0
 
 
 def test_similarities_are_those_of_the_model(table, folder):
@@ -182,9 +182,9 @@ def test_similarities_are_those_of_the_model(table, folder):
         for side, vocabulary in enumerate((model.source_vocabulary, model.target_vocabulary))
     ]
     best = model.scorer().score_pairs(*sides).max(axis=1)
-    found = facts(modules, "similarity")
-    assert found["entries with a score"] == len(entries)
-    assert found["median similarity of entries"] == pytest.approx(np.median(best), abs=1e-5)
+    result = facts(modules, "similarity")
+    assert result["entries with a score"] == len(entries)
+    assert result["median similarity of entries"] == pytest.approx(np.median(best), abs=1e-5)
     shown = [float(row[-1].replace("−", "-")) for row in page.tables["sample-entries"][1:]]
     assert shown == pytest.approx(best.tolist(), abs=0.0051)
     limit = facts(modules, "suspicious")["suspicious below a similarity of"]
@@ -212,14 +212,14 @@ def test_coverage_of_a_text(folder, tmp_path):
     source = write(tmp_path / "dev.src", b"a b c\na\n\nb  c\td q q\nb a b c d\n")
     target = write(tmp_path / "dev.trg", b"v w z\nv\n\nx x\nz\n")
     modules, page = report(table, "--dev", source, target)
-    found = facts(modules, "coverage")
-    assert (found["tokens"], found["sentences"]) == (14, 4)
+    result = facts(modules, "coverage")
+    assert (result["tokens"], result["sentences"]) == (14, 4)
     # `a` alone; `a b`, `b c d` and `a` together.
-    assert found["tokens covered by one-word entries"] == pytest.approx(3 / 14, abs=1e-6)
-    assert found["tokens covered by any entry"] == pytest.approx((2 + 1 + 3 + 4) / 14, abs=1e-6)
-    assert found["sentences covered by one-word entries"] == 0.25
-    assert found["sentences covered by any entry"] == 0.25
-    assert found["tokens of the reference in some target"] == pytest.approx(5 / 7, abs=1e-6)
+    assert result["tokens covered by one-word entries"] == pytest.approx(3 / 14, abs=1e-6)
+    assert result["tokens covered by any entry"] == pytest.approx((2 + 1 + 3 + 4) / 14, abs=1e-6)
+    assert result["sentences covered by one-word entries"] == 0.25
+    assert result["sentences covered by any entry"] == 0.25
+    assert result["tokens of the reference in some target"] == pytest.approx(5 / 7, abs=1e-6)
     assert page.tables["oov"][1:] == [["b", "4", "3"], ["c", "3", "2"], ["d", "2", "2"], ["q", "2", "0"]]
     assert modules["coverage"]["verdict"] == "problem"
 
@@ -232,14 +232,14 @@ def test_a_bitext_is_compared_with_the_table(tmp_path):
     )
     source, target = write(tmp_path / "s", b"a b\na d\nc\n"), write(tmp_path / "t2", b"v w\nv\nz\n")
     modules, _ = report(table, "--bitext", source, target)
-    found = facts(modules, "bitext")
-    assert found["sentence pairs"] == 3
-    assert found["source tokens in some source of the table"] == 0.8
-    assert found["target tokens in some target of the table"] == 0.75
-    assert found["sentence pairs all of whose words are known on both sides"] == pytest.approx(1 / 3, abs=1e-6)
+    result = facts(modules, "bitext")
+    assert result["sentence pairs"] == 3
+    assert result["source tokens in some source of the table"] == 0.8
+    assert result["target tokens in some target of the table"] == 0.75
+    assert result["sentence pairs all of whose words are known on both sides"] == pytest.approx(1 / 3, abs=1e-6)
     # `c ||| w` never occurs; the count of `a ||| w` is impossible, as bad counts are no joint counts.
-    assert found["entries that occur together in a sentence pair"] == 0.75
-    assert found["entries whose joint count is consistent"] == pytest.approx(2 / 3, abs=1e-6)
+    assert result["entries that occur together in a sentence pair"] == 0.75
+    assert result["entries whose joint count is consistent"] == pytest.approx(2 / 3, abs=1e-6)
     assert modules["bitext"]["verdict"] == modules["counts"]["verdict"] == "problem"
 
 
@@ -249,12 +249,12 @@ def test_the_bitext_of_a_table_fits(folder, tmp_path):
         for pair in zip(*((folder / f"train.{side}").read_bytes().splitlines() for side in ("src", "trg")), strict=True)
     )
     sides = folder / "train.src", folder / "train.trg"
-    done = run_inside("extract", *sides, write(tmp_path / "aligned", aligned), "-o", tmp_path / "extracted.gz", "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("extract", *sides, write(tmp_path / "aligned", aligned), "-o", tmp_path / "extracted.gz", "-q")
+    assert outcome.code == 0, outcome.err
     modules, _ = report(tmp_path / "extracted.gz", "--bitext", *sides)
-    found = facts(modules, "bitext")
-    assert found["entries that occur together in a sentence pair"] == 1
-    assert found["entries whose joint count is consistent"] == 1
+    result = facts(modules, "bitext")
+    assert result["entries that occur together in a sentence pair"] == 1
+    assert result["entries whose joint count is consistent"] == 1
     assert facts(modules, "counts")["sources whose joint counts add up to c(s)"] == 1
     assert run_inside("report", tmp_path / "extracted.gz", "--bitext", sides[0], folder / "dev.trg").code == 1
 
@@ -280,19 +280,21 @@ def test_fit_to_an_ini(table, tmp_path, change, verdict, advice):
 
 def test_what_pruning_removed(table, folder):
     small = folder / "half.gz"
-    done = run_inside("prune", table, "--method", "count", "--target-size", "0.4", "--keep-top", 1, "-o", small, "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside(
+        "prune", table, "--method", "count", "--target-size", "0.4", "--keep-top", 1, "-o", small, "-q"
+    )
+    assert outcome.code == 0, outcome.err
     modules, page = report(table, "--compare", small, "-m", folder / "model")
     entries, kept = entries_of(table), entries_of(small)
     left = {entry[:2] for entry in kept}
     removed = [entry for entry in entries if entry[:2] not in left]
-    found = facts(modules, "compare")
-    assert (found["removed entries"], found["entries of the smaller table"]) == (len(removed), len(kept))
+    result = facts(modules, "compare")
+    assert (result["removed entries"], result["entries of the smaller table"]) == (len(removed), len(kept))
     lost = sum(values[2] for *_, values in removed) / sum(values[2] for *_, values in entries)
-    assert found["removed share of the occurrences"] == pytest.approx(lost, abs=1e-6)
-    assert found["pairs of the smaller table that the table lacks"] == 0
+    assert result["removed share of the occurrences"] == pytest.approx(lost, abs=1e-6)
+    assert result["pairs of the smaller table that the table lacks"] == 0
     gone = {entry[0] for entry in removed} - {entry[0] for entry in kept}
-    assert found["sources without an entry now"] == len(gone)
+    assert result["sources without an entry now"] == len(gone)
     order = sorted(range(len(removed)), key=lambda i: (-removed[i][2][2], i))[:30]
     assert [tuple(row[1:3]) for row in page.tables["removed-entries"][1:]] == [removed[i][:2] for i in order]
 
@@ -320,11 +322,11 @@ def test_removed_mutual_translations_are_reported(tmp_path):
         tmp_path / "t", b"".join(lines) + b"b ||| x ||| 1 ||| 0-0 ||| 1 1 1\na b ||| y ||| 1 ||| 0-0 ||| 1 1 1\n"
     )
     kept = write(tmp_path / "kept", b"a ||| v ||| 1\nb ||| x ||| 1\na b ||| y ||| 1\n")
-    found = facts(report(table, "--compare", kept)[0], "compare")
-    assert found["removed mutual translations seen more than 100 times"] == 0
+    result = facts(report(table, "--compare", kept)[0], "compare")
+    assert result["removed mutual translations seen more than 100 times"] == 0
     lost = write(tmp_path / "lost", lines[1] + b"a ||| z ||| 1\n")
-    found = facts(report(table, "--compare", lost)[0], "compare")
-    assert found["removed mutual translations seen more than 100 times"] == 1
+    result = facts(report(table, "--compare", lost)[0], "compare")
+    assert result["removed mutual translations seen more than 100 times"] == 1
 
 
 def test_lost_words_and_foreign_pairs_are_problems(tmp_path):
@@ -359,11 +361,11 @@ def test_memory_of_the_decoder(table):
 
 @pytest.mark.requires_moses
 def test_memory_of_probing(table, moses, tmp_path):
-    done = run_inside(
+    outcome = run_inside(
         "binarize", table, "--to", "probing", "-o", tmp_path / "probing", "-q", "--moses-bin",
         moses("CreateProbingPT").rpartition("/")[0],
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     size = sum((tmp_path / "probing" / name).stat().st_size for name in ("probing_hash.dat", "TargetColl.dat"))
     estimate = {name: size for name, size, _ in memory_of(measured(table), points=0)}
     assert estimate["ProbingPT, in memory or mapped"] == size
@@ -451,12 +453,12 @@ def test_the_seed_draws_the_sample(tmp_path):
 def test_a_missing_package_is_named(package, table):
     code = f"import sys; sys.modules.update(markupsafe=None, {package}=None)\n"
     code += "from phrasetool_cli.main import main; main(sys.argv[1:])"
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", code, "report", table, "-q"], capture_output=True, text=True, check=False,
         env=clean_environment(),
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.search(r"this needs (jinja2|matplotlib), .* pip install 'phrasetool\[report\]'$", done.stderr.strip())
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert re.search(r"this needs (jinja2|matplotlib), .* pip install 'phrasetool\[report\]'$", outcome.stderr.strip())
 
 
 @for_each(
@@ -479,8 +481,8 @@ def test_refusals(arguments, code, message, tmp_path, monkeypatch):
     # A model of a language, which is certainly no table.
     write(tmp_path / "D", b"\n\\data\\\nngram 1=1\n\n\\1-grams:\n-1\ta\n\n\\end\\\n")
     write(tmp_path / "P", b"a ||| b\n")
-    done = run_inside("report", *arguments, "-q")
-    assert (done.code, done.out) == (code, b"")
-    assert message in done.message
+    outcome = run_inside("report", *arguments, "-q")
+    assert (outcome.code, outcome.out) == (code, b"")
+    assert message in outcome.message
     assert (tmp_path / "T").read_bytes() == data
     assert sorted(path.name for path in tmp_path.iterdir()) == ["D", "P", "T"]

@@ -25,9 +25,9 @@ def lists(tmp_path_factory):
 
 def run(folder, *arguments, code=0):
     with contextlib.chdir(folder):
-        found = run_inside(*arguments)
-    assert found.code == code, found.err
-    return found
+        outcome = run_inside(*arguments)
+    assert outcome.code == code, outcome.err
+    return outcome
 
 
 def bleu(path, reference):
@@ -87,11 +87,11 @@ def test_language_models_give_kenlms_log_probability(lists):
         assert features.split()[-4::2] == ["NeuralForward0=", "ExtraLM0="]
         expected = reference.score(words) * math.log(10)
         assert float(features.split()[-1]) == pytest.approx(expected, rel=1e-8)
-    done = run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", code=1)
-    assert "source.arpa: knows 0% of the tokens of test.nbest, expected 60% at least" in done.err
+    outcome = run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", code=1)
+    assert "source.arpa: knows 0% of the tokens of test.nbest, expected 60% at least" in outcome.err
     run(lists, *RESCORE, "--lm", "source.arpa", "-o", "other", "-q", "--force")
-    done = run(lists, "rescore", "columns", "--source", "test.src", "--lm", "target.arpa", "-q", code=1)
-    assert "columns: has the feature ExtraLM0 already; leave out the models to use it" in done.err
+    outcome = run(lists, "rescore", "columns", "--source", "test.src", "--lm", "target.arpa", "-q", code=1)
+    assert "columns: has the feature ExtraLM0 already; leave out the models to use it" in outcome.err
     assert "name a translator with --model, or a language model with --lm" in run(lists, *RESCORE, code=2).err
 
 
@@ -105,11 +105,11 @@ def test_a_swapped_development_set_is_refused(lists):
     write(lists / "copied.nbest", copied.encode())
     options = ("--lm", "target.arpa", "--dev-list", "copied.nbest", "-o", "x", "-q")
     run(lists, *RERANK, *options, "--dev", "copied.src", "copied.ref")
-    done = run(lists, *RERANK, *options, "--dev", "copied.ref", "copied.src", code=1)
-    assert "are the source and the reference swapped?" in done.err
+    outcome = run(lists, *RERANK, *options, "--dev", "copied.ref", "copied.src", code=1)
+    assert "are the source and the reference swapped?" in outcome.err
     write(lists / "another.name", read(lists / "copied.src"))
-    done = run(lists, *RERANK, *options, "--dev", "copied.src", "another.name", code=1)
-    assert "another.name: is the same text as copied.src; expected its translation" in done.err
+    outcome = run(lists, *RERANK, *options, "--dev", "copied.src", "another.name", code=1)
+    assert "another.name: is the same text as copied.src; expected its translation" in outcome.err
 
 
 def test_weights_of_a_language_model(lists):
@@ -134,10 +134,10 @@ def test_weights_of_a_language_model(lists):
     run(lists, *RERANK, "--lm", "target.arpa", "--weights", "w", "-o", "again", "-q")
     assert read(lists / "again") == read(lists / "at-once")
     for option in (("--tune", "all"), ("--seed", "2")):
-        done = run(lists, *RERANK, "--weights", "w", *option, "-o", "x", code=2)
-        assert f"{option[0]} is for tuning, and --weights tunes nothing" in done.err
-    done = run(lists, *RERANK, "--lm", "source.arpa", "--force", "--weights", "w", "-o", "x", code=1)
-    assert "the weights were tuned with other models" in done.err
+        outcome = run(lists, *RERANK, "--weights", "w", *option, "-o", "x", code=2)
+        assert f"{option[0]} is for tuning, and --weights tunes nothing" in outcome.err
+    outcome = run(lists, *RERANK, "--lm", "source.arpa", "--force", "--weights", "w", "-o", "x", code=1)
+    assert "the weights were tuned with other models" in outcome.err
 
 
 def test_all_weights_are_tuned_if_asked_for(lists):
@@ -161,7 +161,7 @@ def test_all_weights_are_tuned_if_asked_for(lists):
 
 
 def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
-    found = run(
+    outcome = run(
         lists, *RERANK, *MODELS, *DEV, "-r", "test.ref", "-o", "out", "--reranked-list", "sorted", "--save-weights",
         "w",
         "--json", "report.json",
@@ -172,7 +172,7 @@ def test_rerank_tunes_chooses_and_says_what_it_brought(lists):
     assert report["p_value"] < 0.01
     assert report["bleu_after"] == pytest.approx(bleu(lists / "out", lists / "test.ref"), abs=1e-6)
     assert report["development_bleu"]["after"] > report["development_bleu"]["before"] + 10
-    assert "BLEU" in found.err
+    assert "BLEU" in outcome.err
     # The list's first hypotheses are the text, and its totals fall.
     seen = {}
     last = {}
@@ -217,15 +217,16 @@ def test_lists_with_sparse_features(lists):
         write(lists / f"sparse.{name}", b"".join(lines))
         run(lists, "rescore", f"sparse.{name}", "--source", f"{name}.src", *MODELS, "-o", f"sparse.{name}.more", "-q")
     rerank, dev = ("rerank", "sparse.test", "--source", "test.src"), ("--dev-list", "sparse.dev", *DEV[2:])
-    done = run(
+    outcome = run(
         lists, *rerank, *MODELS, *dev, "-o", "tuned", "--save-weights", "saved", "--reranked-list", "listed", "-q"
     )
     assert (
-        done.message == "phrasetool: warning: sparse.test: 1 sparse features are not in sparse.dev; they have no weight"
+        outcome.message
+        == "phrasetool: warning: sparse.test: 1 sparse features are not in sparse.dev; they have no weight"
     )
-    found = json.loads(read(lists / "saved"))["weights"]
-    assert found["TM_x"][0] / found["TM0"][0] == pytest.approx(0.3 / 0.5, rel=1e-3)
-    assert set(found) == {"TM0", "WordPenalty0", "NeuralForward0", "NeuralBackward0", "TM_x"}
+    report = json.loads(read(lists / "saved"))["weights"]
+    assert report["TM_x"][0] / report["TM0"][0] == pytest.approx(0.3 / 0.5, rel=1e-3)
+    assert set(report) == {"TM0", "WordPenalty0", "NeuralForward0", "NeuralBackward0", "TM_x"}
     assert sorted(
         line.split(b" ||| ")[2].split(b" Neural")[0] for line in read(lists / "listed").splitlines()
     ) == sorted(line.split(b" ||| ")[2].rstrip() for line in read(lists / "sparse.test").splitlines())
@@ -240,8 +241,8 @@ def test_a_list_of_moses_is_reranked(lists):
     lines = [line for line in read(lists / "test.nbest").splitlines(keepends=True) if not line.startswith(b"3 ")]
     lines[0] = b"0 |||  ||| TM0= 9 WordPenalty0= 0 ||| -99 ||| \n"
     write(lists / "gaps", b"".join(lines))
-    found = run(lists, "rerank", "gaps", "--source", "test.src", *MODELS, *DEV, "-r", "test.ref", "-o", "gaps.out")
-    assert "no hypotheses of 1 of the 30 lines" in found.err
+    outcome = run(lists, "rerank", "gaps", "--source", "test.src", *MODELS, *DEV, "-r", "test.ref", "-o", "gaps.out")
+    assert "no hypotheses of 1 of the 30 lines" in outcome.err
     out = read(lists / "gaps.out").split(b"\n")
     assert len(out) == 31
     assert out[3] == b""
@@ -261,8 +262,8 @@ def test_what_is_no_list_of_the_text_is_refused(lists):
     message = refusal(lists, "rescore", "test.nbest", "--source", "moved", *MODELS)
     assert "AUC 0." in message
     assert "--force" in message
-    found = run(lists, "rescore", "test.nbest", "--source", "moved", *MODELS, "--force", "-o", "forced")
-    assert "warning: test.nbest: its hypotheses fit" in found.err
+    outcome = run(lists, "rescore", "test.nbest", "--source", "moved", *MODELS, "--force", "-o", "forced")
+    assert "warning: test.nbest: its hypotheses fit" in outcome.err
     assert "AUC 0." in refusal(lists, "rescore", "test.nbest", "--source", "moved", "-m", "backward")
     message = refusal(lists, "rescore", "test.nbest", "--source", "test.ref", "-m", "forward")
     assert "forward: both test.ref and test.nbest are in its target language" in message
@@ -323,18 +324,18 @@ def test_bleu_is_that_of_the_file_that_is_written(lists):
     lines = read(lists / "dev.nbest").splitlines(keepends=True)
     write(lists / "fewer.nbest", b"".join(line for line in lines if int(line.split()[0]) not in (0, 7, 39)))
     dev = ("--dev-list", "fewer.nbest", *DEV[2:])
-    found = run(lists, "rerank", "fewer.nbest", "--source", "dev.src", *MODELS, *dev, "-r", "dev.ref", "-o", "best",
-                "--json", "report")  # fmt: skip
-    assert "no hypotheses of 3 of the 40 lines of dev.src" in found.err
+    outcome = run(lists, "rerank", "fewer.nbest", "--source", "dev.src", *MODELS, *dev, "-r", "dev.ref", "-o", "best",
+                  "--json", "report")  # fmt: skip
+    assert "no hypotheses of 3 of the 40 lines of dev.src" in outcome.err
     report = json.loads(read(lists / "report"))
     assert report["sentences"] == 37
     assert read(lists / "best").count(b"\n") == 40
     expected = bleu(lists / "best", lists / "dev.ref")
     assert report["bleu_after"] == pytest.approx(expected, abs=1e-6)
     assert report["development_bleu"]["after"] == pytest.approx(expected, abs=1e-6)
-    assert f"-> {expected:.2f} (p = " in found.err
-    done = run(lists, "evaluate", "best", "-r", "dev.ref", "--metrics", "bleu", "--samples", 2)
-    assert f" {expected:.2f} " in done.out.decode()
+    assert f"-> {expected:.2f} (p = " in outcome.err
+    outcome = run(lists, "evaluate", "best", "-r", "dev.ref", "--metrics", "bleu", "--samples", 2)
+    assert f" {expected:.2f} " in outcome.out.decode()
 
 
 def test_bleu_of_few_matches_is_smoothed_as_by_evaluate(lists):
@@ -363,14 +364,14 @@ def test_hypotheses_without_words_do_not_hide_the_others(lists):
 
 def test_nothing_but_hypotheses_without_words(lists):
     write(lists / "void.nbest", b"".join(b"%d |||  ||| TM0= 0.5 ||| %d\n" % (i, i) for i in range(3)))
-    found = run(lists, "rescore", "void.nbest", "--source", "test.src", *MODELS, "-o", "nothing", code=1)
-    assert found.message == "phrasetool: void.nbest: none of its 3 hypotheses has a word"
+    outcome = run(lists, "rescore", "void.nbest", "--source", "test.src", *MODELS, "-o", "nothing", code=1)
+    assert outcome.message == "phrasetool: void.nbest: none of its 3 hypotheses has a word"
     write(lists / "void.src", b"\n" * 30)
-    found = run(lists, "rescore", "test.nbest", "--source", "void.src", *MODELS, "-o", "nothing", code=1)
-    assert found.message == "phrasetool: void.src: has no words; expected the text that the list translates"
+    outcome = run(lists, "rescore", "test.nbest", "--source", "void.src", *MODELS, "-o", "nothing", code=1)
+    assert outcome.message == "phrasetool: void.src: has no words; expected the text that the list translates"
     write(lists / "void.ref", b" \n" * 30)
-    found = run(lists, *RERANK, *MODELS, *DEV, "-r", "void.ref", "-o", "nothing", code=1)
-    assert found.message == "phrasetool: void.ref: has no words; expected a translation a line"
+    outcome = run(lists, *RERANK, *MODELS, *DEV, "-r", "void.ref", "-o", "nothing", code=1)
+    assert outcome.message == "phrasetool: void.ref: has no words; expected a translation a line"
     assert not (lists / "nothing").exists()
 
 
@@ -393,8 +394,8 @@ def test_the_seed_of_tuning(lists):
 
 def test_the_development_set_may_still_be_given_in_the_former_way(lists):
     former = (*DEV[:2], "--dev-source", "dev.src", "--dev-reference", "dev.ref")
-    found = run(lists, *RERANK, *MODELS, *former, "-o", "former")
-    assert found.err.startswith(
+    outcome = run(lists, *RERANK, *MODELS, *former, "-o", "former")
+    assert outcome.err.startswith(
         "phrasetool: hint: --dev-source and --dev-reference are now `--dev SOURCE TARGET`; the old form"
     )
     run(lists, *RERANK, *MODELS, *DEV, "-o", "present")

@@ -18,9 +18,9 @@ COLUMNS = ("--similarity-columns", "2,4", "--scale", "raw")
 def test_it_needs_files(tmp_path, arguments):
     table = write(tmp_path / "t", DATA)
     for places in ((table, "-o", "-"), ("-", "-o", tmp_path / "out")):
-        done = run_inside(*arguments, *places, "--resume")
-        assert done.code == 2
-    assert "--resume keeps finished work next to the output; expected files to read, and -o FILE" in done.err
+        outcome = run_inside(*arguments, *places, "--resume")
+        assert outcome.code == 2
+    assert "--resume keeps finished work next to the output; expected files to read, and -o FILE" in outcome.err
     assert not list(tmp_path.glob("*.unfinished"))
 
 
@@ -28,9 +28,9 @@ def test_other_options_are_another_run(tmp_path):
     table = write(tmp_path / "t", DATA)
     (tmp_path / "out.unfinished").mkdir()
     (tmp_path / "out.unfinished" / "settings.json").write_text("{}")
-    done = run_inside("prune", table, "-t", "0.5", *COLUMNS, "-o", tmp_path / "out", "--resume")
-    assert done.code == 1
-    assert "out.unfinished: belongs to another run: " in done.err
+    outcome = run_inside("prune", table, "-t", "0.5", *COLUMNS, "-o", tmp_path / "out", "--resume")
+    assert outcome.code == 1
+    assert "out.unfinished: belongs to another run: " in outcome.err
     assert not (tmp_path / "out").exists()
 
 
@@ -58,12 +58,12 @@ def test_decoding_goes_on(tmp_path, cut_after, command, threads):
     arguments = (command, *arguments, "--threads", threads, "-q")
     plain = run_inside(*arguments)
     assert plain.code == 0, plain.err
-    wanted = {name: (folder / name).read_bytes() for name in outputs}
+    expected = {name: (folder / name).read_bytes() for name in outputs}
     for name in outputs:
         (folder / name).unlink()
     stops = 0
     while True:
-        done = cut_after(7 if command != "force-decode" else 1)
+        result = cut_after(7 if command != "force-decode" else 1)
         try:
             last = run_inside(*arguments, "--resume")
             break
@@ -72,8 +72,8 @@ def test_decoding_goes_on(tmp_path, cut_after, command, threads):
             assert not any((folder / name).exists() for name in outputs)
             assert list(folder.glob("*.unfinished"))
     assert last.code == 0, last.err
-    assert (stops > 0, len(done) < 8) == (True, True)
-    assert {name: (folder / name).read_bytes() for name in outputs} == wanted
+    assert (stops > 0, len(result) < 8) == (True, True)
+    assert {name: (folder / name).read_bytes() for name in outputs} == expected
     assert not list(folder.glob("*.unfinished"))
 
 
@@ -110,13 +110,13 @@ def test_similarities_that_an_interrupted_run_wrote_are_of_the_same_run(tmp_path
         assert run_inside(*arguments, "--resume").code == 0
     out.unlink()
     assert (tmp_path / "out.unfinished").exists()
-    done = run_inside(*arguments, "--resume")
-    assert (done.code, out.read_bytes(), scores.read_bytes()) == (0, whole, kept), done.err
+    outcome = run_inside(*arguments, "--resume")
+    assert (outcome.code, out.read_bytes(), scores.read_bytes()) == (0, whole, kept), outcome.err
     # Another file of similarities is another run.
     with monkeypatch.context() as patch:
         patch.setattr(finished_work, "_remove", lambda folder: None)
         patch.setattr(prune, "forget_finished", lambda output: None)
         assert run_inside(*arguments, "--resume").code == 0
     scores.unlink()
-    done = run_inside(*arguments, "--resume")
-    assert (done.code, "belongs to another run: scores was" in done.err) == (1, True)
+    outcome = run_inside(*arguments, "--resume")
+    assert (outcome.code, "belongs to another run: scores was" in outcome.err) == (1, True)

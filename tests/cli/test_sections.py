@@ -54,8 +54,8 @@ def test_none_keeps_titles_and_one_title_may_come_twice():
         """Do it."""
 
     with click.Context(command) as context:
-        found = {title: [name.split()[0] for name, _ in rows] for title, rows in command.sections(context).items()}
-    assert found == {"Kept": ["--c", "--e"], "General": ["--d", "--help"]}
+        result = {title: [name.split()[0] for name, _ in rows] for title, rows in command.sections(context).items()}
+    assert result == {"Kept": ["--c", "--e"], "General": ["--d", "--help"]}
 
 
 def test_without_titles_all_are_options():

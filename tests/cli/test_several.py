@@ -37,11 +37,11 @@ class Example:
         self.text = write(folder / "text", lines(self.sentences))
 
     def best(self):
-        found = []
+        collected = []
         for sentence in self.sentences:
             derivations = naive.derivations(self.model, sentence)
-            found.append(naive.target(max(derivations, key=lambda d: naive.score(self.model, d))))
-        return lines(found)
+            collected.append(naive.target(max(derivations, key=lambda d: naive.score(self.model, d))))
+        return lines(collected)
 
     def names(self):
         return [name if name[-1].isdigit() else f"{name}0" for name in self.model.weights]
@@ -73,9 +73,9 @@ def test_decode(example, tmp_path, search):
         listing = tmp_path / f"list{threads}"
         limit = ("--pop-limit", 1000000) if search == "cube" else ()
         options = ("--search", search, *limit, "--n-best-list", listing, 5, "--threads", threads)
-        done = decode(example.ini, example.text, *NO_PRUNING, *options)
-        assert (done.code, done.err) == (0, "")
-        assert done.out == example.best()
+        outcome = decode(example.ini, example.text, *NO_PRUNING, *options)
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out == example.best()
         outputs.append(read(listing))
     assert outputs[0] == outputs[1]
     for candidate in read_n_best(str(tmp_path / "list1")):
@@ -93,8 +93,8 @@ def test_binary_language_models_give_the_scores_of_the_arpa_form(example, tmp_pa
     lists = []
     for name in ("arpa", form):
         ini = write(example.ini.parent / f"{name}.ini", text.replace("model.probing", f"model.{name}").encode())
-        done = decode(ini, example.text, "--n-best-list", tmp_path / "n", 9)
-        assert (done.code, done.err) == (0, "")
+        outcome = decode(ini, example.text, "--n-best-list", tmp_path / "n", 9)
+        assert (outcome.code, outcome.err) == (0, "")
         lists.append(list(read_n_best(str(tmp_path / "n"))))
     for candidate, expected in zip(*lists, strict=True):
         assert candidate.words == expected.words
@@ -104,10 +104,10 @@ def test_binary_language_models_give_the_scores_of_the_arpa_form(example, tmp_pa
 def test_force_decode(example, tmp_path):
     source = write(tmp_path / "source", lines(example.sentences))
     target = write(tmp_path / "target", example.best())
-    done = run_inside("force-decode", "--moses-ini", example.ini, source, target, "-o", tmp_path / "pairs",
-                      "--distortion-limit", -1, "--json", "-")  # fmt: skip
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["reached"] > 0
+    outcome = run_inside("force-decode", "--moses-ini", example.ini, source, target, "-o", tmp_path / "pairs",
+                         "--distortion-limit", -1, "--json", "-")  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["reached"] > 0
     known = {(b" ".join(entry.source), b" ".join(entry.target)): entry.table for entry in example.model.entries}
     pairs = [tuple(line.split(b" ||| ")[:2]) for line in read(tmp_path / "pairs").splitlines()]
     assert {known[pair] for pair in pairs} == {0, 1}
@@ -116,10 +116,10 @@ def test_force_decode(example, tmp_path):
 def test_tune_writes_each_weight_by_its_name(example, tmp_path):
     reference = write(tmp_path / "reference", example.best())
     source = write(tmp_path / "source", lines(example.sentences))
-    done = run_inside("tune", "--moses-ini", example.ini, "--dev", source, reference, "--iterations", 2,
-                      "--n-best-size", 20, "--force", "-q", "-o", tmp_path / "tuned.ini", "--json", tmp_path / "json",
-                      )  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = run_inside("tune", "--moses-ini", example.ini, "--dev", source, reference, "--iterations", 2,
+                         "--n-best-size", 20, "--force", "-q", "-o", tmp_path / "tuned.ini", "--json",
+                         tmp_path / "json")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     before, after = read_moses_ini(str(example.ini)), read_moses_ini(str(tmp_path / "tuned.ini"))
     weights = json.loads(read(tmp_path / "json"))["weights"]
     assert list(weights) == example.names()
@@ -145,12 +145,12 @@ def test_a_loss_of_bleu_for_one_table(tmp_path):
              "lm.arpa": [line + "\n" for line in arpa]}  # fmt: skip
     for name, text in files.items():
         write(tmp_path / name, "".join(text).encode())
-    done = run_inside(
+    outcome = run_inside(
         "prune", tmp_path / "table.gz", "--moses-ini", tmp_path / "moses.ini", "--dev", tmp_path / "dev.x",
         tmp_path / "dev.y", "--method", "count", "--max-bleu-loss", "3", "-o", tmp_path / "small.gz",
         "--stats", tmp_path / "stats", "--force",
     )  # fmt: skip
-    assert done.code == 0, done.err
+    assert outcome.code == 0, outcome.err
     kept = read(tmp_path / "small.gz")
     assert set(kept.splitlines()) < set("".join(files["table.gz"]).encode().splitlines())
     budget = json.loads(read(tmp_path / "stats"))["budget"]
@@ -177,9 +177,9 @@ FAULTS = [
 
 @pytest.mark.parametrize(("old", "new", "message"), FAULTS, ids=[message[:40] for *_, message in FAULTS])
 def test_faults_are_told_in_one_line(example, old, new, message):
-    done = decode(example.changed(old, new), example.text)
-    assert done.code == 1
-    assert message.replace("moses.ini", "changed.ini") in done.message
+    outcome = decode(example.changed(old, new), example.text)
+    assert outcome.code == 1
+    assert message.replace("moses.ini", "changed.ini") in outcome.message
 
 
 def test_a_damaged_language_model(example, tmp_path):
@@ -189,18 +189,18 @@ def test_a_damaged_language_model(example, tmp_path):
         ("old", data.replace(b"version 5", b"version 4"), "a binary file of kenlm's format 4; expected format 5"),
     ):
         path = write(tmp_path / name, content)
-        done = decode(example.changed(str(GOLDEN / "model.probing"), str(path)), example.text)
-        assert done.code == 1
-        assert done.message.startswith(f"phrasetool: {path}: ")
-        assert message in done.message
+        outcome = decode(example.changed(str(GOLDEN / "model.probing"), str(path)), example.text)
+        assert outcome.code == 1
+        assert outcome.message.startswith(f"phrasetool: {path}: ")
+        assert message in outcome.message
 
 
 def test_a_table_in_place_of_one_of_two(example, tmp_path):
     """It must be said which one."""
     other = write(tmp_path / "other.gz", b"")
-    done = decode(example.ini, example.text, "--table", other)
-    assert done.code == 1
+    outcome = decode(example.ini, example.text, "--table", other)
+    assert outcome.code == 1
     assert (
         "several phrase tables could be meant: TranslationModel0 (table.gz), TranslationModel1 (table1.gz)"
-        in done.message
+        in outcome.message
     )

@@ -21,9 +21,9 @@ def table(tmp_path):
 
 
 def show(*arguments):
-    done = run_inside("show", *arguments)
-    assert done.code == 0, done.err
-    return done.out.decode()
+    outcome = run_inside("show", *arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome.out.decode()
 
 
 def test_entries_are_shown_the_best_first(table):
@@ -34,8 +34,11 @@ def test_entries_are_shown_the_best_first(table):
         "the house       0.5      0.25      0.75     0.125         4         3      2  das=the haus=house",
     ]
     assert show(table, "the  house", "--target").splitlines()[1].startswith("das haus ")
-    done = run_inside("show", table, "das haus", "--limit", 1)
-    assert (len(done.out.splitlines()), done.err) == (2, "phrasetool: the best 1 of 3 entries; --limit 0 shows all\n")
+    outcome = run_inside("show", table, "das haus", "--limit", 1)
+    assert (len(outcome.out.splitlines()), outcome.err) == (
+        2,
+        "phrasetool: the best 1 of 3 entries; --limit 0 shows all\n",
+    )
 
 
 def test_phrases_that_contain_a_text(table):
@@ -79,10 +82,10 @@ def test_decisions_are_those_of_pruning(table, tmp_path):
     assert decisions == {"house": "kept", "the": "removed by probability", "the house": "removed by probability"}
     assert kept == {b"house"}
     other = write(tmp_path / "other", TABLE.replace(b"the house |||", b"a house |||"))
-    done = run_inside("show", other, "das haus", "--reasons", reasons)
-    assert (done.code, "is of another table: its line 1 has another entry" in done.message) == (1, True)
-    done = run_inside("show", table, "das haus", "--reasons", table)
-    assert (done.code, "was not written by `prune --reasons`" in done.message) == (1, True)
+    outcome = run_inside("show", other, "das haus", "--reasons", reasons)
+    assert (outcome.code, "is of another table: its line 1 has another entry" in outcome.message) == (1, True)
+    outcome = run_inside("show", table, "das haus", "--reasons", table)
+    assert (outcome.code, "was not written by `prune --reasons`" in outcome.message) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +123,16 @@ def test_wide_characters_are_aligned(tmp_path):
     ],
 )
 def test_refusals(table, arguments, code, message):
-    done = run_inside("show", *(str(table) if word == "T" else word for word in arguments))
-    assert (done.code, done.out) == (code, b"")
-    assert message in done.message
+    outcome = run_inside("show", *(str(table) if word == "T" else word for word in arguments))
+    assert (outcome.code, outcome.out) == (code, b"")
+    assert message in outcome.message
     assert table.read_bytes() == write(table.parent / "copy.gz", TABLE).read_bytes()
 
 
 def test_a_damaged_index_is_named_with_the_way_out(table, tmp_path):
     write(tmp_path / "table.gz.index", b"no index")
-    done = run_inside("show", table, "hausboot")
-    assert done.message.endswith(
+    outcome = run_inside("show", table, "hausboot")
+    assert outcome.message.endswith(
         "is not a phrase index of this version; delete the file, and `phrasetool show` builds it again"
     )
-    assert done.code == 1
+    assert outcome.code == 1

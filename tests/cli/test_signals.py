@@ -51,7 +51,7 @@ console.run()
 @pytest.mark.parametrize("how", ["swallowed", "renamed", "kept"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_no_signal_is_lost(number, how):
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", CODE, str(int(number)), how],
         env=clean_environment(),
         capture_output=True,
@@ -59,8 +59,8 @@ def test_no_signal_is_lost(number, how):
         timeout=60,
         check=False,
     )
-    assert done.returncode == 128 + number
-    assert done.stderr == ("phrasetool: interrupted\n" if number == signal.SIGINT else "")
+    assert outcome.returncode == 128 + number
+    assert outcome.stderr == ("phrasetool: interrupted\n" if number == signal.SIGINT else "")
 
 
 def test_an_interrupt_while_modules_are_imported():
@@ -74,10 +74,10 @@ def test_an_interrupt_while_modules_are_imported():
         "sys.meta_path.insert(0, Finder())\n"
         "console.run()\n"
     )
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", code], env=clean_environment(), capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stderr) == (130, "phrasetool: interrupted\n")
+    assert (outcome.returncode, outcome.stderr) == (130, "phrasetool: interrupted\n")
 
 
 def test_an_interrupt_that_is_ignored_stays_so(monkeypatch):

@@ -46,9 +46,9 @@ PRUNE = "prune -t -1 -m M T"
     ],
 )
 def test_streams_that_are_not_needed(table, model_folder, arguments, redirections):
-    done = shell(table, model_folder, arguments, redirections)
-    assert done.returncode == 0
-    assert done.stdout == b""
+    outcome = shell(table, model_folder, arguments, redirections)
+    assert outcome.returncode == 0
+    assert outcome.stdout == b""
     assert gzip.decompress(table.read_bytes()) == TEXT
     out = (table.parent / "out").read_bytes()
     assert out.count(b"\n") == TEXT.count(b"\n")
@@ -69,10 +69,10 @@ def test_streams_that_are_not_needed(table, model_folder, arguments, redirection
     ],
 )
 def test_streams_that_are_needed(table, model_folder, arguments, redirections, code, message):
-    done = shell(table, model_folder, arguments, redirections)
-    assert done.returncode == code
-    assert done.stdout == b""
-    assert done.stderr.decode() == (f"phrasetool: error: {message}\n" if message else "")
+    outcome = shell(table, model_folder, arguments, redirections)
+    assert outcome.returncode == code
+    assert outcome.stdout == b""
+    assert outcome.stderr.decode() == (f"phrasetool: error: {message}\n" if message else "")
 
 
 @pytest.mark.parametrize(
@@ -87,44 +87,44 @@ def test_streams_that_are_needed(table, model_folder, arguments, redirections, c
 def test_terminals_that_know_few_characters(table, model_folder, tmp_path, environment):
     named = table.rename(tmp_path / "\u65e5.gz")
     for arguments in ("inspect T", "prune -m M T --sweep 0:1:0.5"):
-        done = shell(named, model_folder, arguments, "", **environment)
-        assert done.returncode == 0, done.stderr
-        assert b"Traceback" not in done.stderr
-        assert done.stdout
+        outcome = shell(named, model_folder, arguments, "", **environment)
+        assert outcome.returncode == 0, outcome.stderr
+        assert b"Traceback" not in outcome.stderr
+        assert outcome.stdout
 
 
 def test_what_a_terminal_lacks_is_printed_with_backslashes(table, model_folder, tmp_path):
     named = table.rename(tmp_path / "\u65e5.gz")
-    done = shell(named, model_folder, "inspect T", "", PYTHONIOENCODING="cp1252")
-    assert b"/\\u65e5.gz: phrase table" in done.stdout
+    result = shell(named, model_folder, "inspect T", "", PYTHONIOENCODING="cp1252")
+    assert b"/\\u65e5.gz: phrase table" in result.stdout
 
 
 def test_a_name_that_is_no_text_is_printed_as_it_is(table, model_folder):
     name = os.fsdecode(b"\xff.gz")
     table.rename(table.parent / name)
-    done = shell(table.parent / name, model_folder, "inspect T", "", PYTHONUTF8="1")
-    assert done.returncode == 0
-    assert b"/\xff.gz" in done.stdout
+    outcome = shell(table.parent / name, model_folder, "inspect T", "", PYTHONUTF8="1")
+    assert outcome.returncode == 0
+    assert b"/\xff.gz" in outcome.stdout
 
 
 def test_names_as_long_as_can_be(table, model_folder):
     for name in ("n" * 252 + ".gz", "\u65e5" * 84 + ".gz"):
         assert run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / name).code == 0
         assert (table.parent / name).exists()
-    done = run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / ("n" * 256))
-    assert done.code == 1
-    assert done.message.endswith(": cannot write: File name too long")
+    outcome = run_outside("prune", "-q", "-t", "-1", "-m", model_folder, table, "-o", table.parent / ("n" * 256))
+    assert outcome.code == 1
+    assert outcome.message.endswith(": cannot write: File name too long")
 
 
 def test_pipes_are_read_once(table, model_folder):
     for arguments, code in (("inspect", 0), ("convert -o out.parquet", 0), ("prune -q -t -1 -o out -m M", 0)):
-        done = piped(table, model_folder, arguments)
-        assert done.returncode == code, done.stderr
+        outcome = piped(table, model_folder, arguments)
+        assert outcome.returncode == code, outcome.stderr
     assert (table.parent / "out").read_bytes() == TEXT
-    done = piped(table, model_folder, "prune -q --target-size 0.5 --keep-top 0 --protect none -m M -o new")
-    assert done.returncode == 1
+    outcome = piped(table, model_folder, "prune -q --target-size 0.5 --keep-top 0 --protect none -m M -o new")
+    assert outcome.returncode == 1
     assert (
-        done.stderr.decode()
+        outcome.stderr.decode()
         == "phrasetool: error: fifo: is a pipe, was read already and has to be read again; expected a file\n"
     )
     assert not (table.parent / "new").exists()
@@ -144,10 +144,10 @@ def piped(table, model_folder, arguments):
 
 def test_a_byte_order_mark_is_said_once(table, model_folder):
     table.write_bytes(gzip.compress(b"\xef\xbb\xbf" + TEXT))
-    done = shell(table, model_folder, "prune --target-size 1 --keep-top 0 -m M -q T", "")
-    assert done.returncode == 0
-    assert done.stdout[:5] == TEXT[:5]
-    assert done.stderr.decode() == f"phrasetool: warning: {table}: a byte order mark at its start was left out\n"
+    outcome = shell(table, model_folder, "prune --target-size 1 --keep-top 0 -m M -q T", "")
+    assert outcome.returncode == 0
+    assert outcome.stdout[:5] == TEXT[:5]
+    assert outcome.stderr.decode() == f"phrasetool: warning: {table}: a byte order mark at its start was left out\n"
 
 
 def first_line_of(*arguments):

@@ -8,13 +8,13 @@ from tests.commands import read, run_inside, write
 
 def test_threshold_filter(tmp_path):
     table = write(tmp_path / "table.gz", TABLE)
-    done = run_inside("threshold-filter", "0.2", stdin=TABLE)
-    assert (done.code, done.out) == (0, b"".join(LINES[1:]))
-    assert done.err == "phrasetool: kept 4 of 5 entries (80.0%)\n"
+    outcome = run_inside("threshold-filter", "0.2", stdin=TABLE)
+    assert (outcome.code, outcome.out) == (0, b"".join(LINES[1:]))
+    assert outcome.err == "phrasetool: kept 4 of 5 entries (80.0%)\n"
     assert run_inside("threshold-filter", "2:0.9", "-q", table).out == LINES[4]
-    done = run_inside("threshold-filter", "2:0.9", "--keep-words", table, "-o", tmp_path / "out.gz")
+    outcome = run_inside("threshold-filter", "2:0.9", "--keep-words", table, "-o", tmp_path / "out.gz")
     assert read(tmp_path / "out.gz") == LINES[1] + LINES[2] + LINES[4]
-    assert "2 stayed as the last entry of their word" in done.err
+    assert "2 stayed as the last entry of their word" in outcome.err
 
 
 @pytest.mark.parametrize("spec", ["x", "0", "1:", "0:0"])
@@ -23,6 +23,6 @@ def test_threshold_filter_refuses_a_wrong_spec(spec):
 
 
 def test_threshold_filter_names_a_column_that_is_not_there():
-    done = run_inside("threshold-filter", "7:0.1", stdin=TABLE)
-    assert done.code == 1
-    assert done.message.endswith("standard input:1: column 7 (from 0) was asked for, but entries have 4 scores")
+    outcome = run_inside("threshold-filter", "7:0.1", stdin=TABLE)
+    assert outcome.code == 1
+    assert outcome.message.endswith("standard input:1: column 7 (from 0) was asked for, but entries have 4 scores")

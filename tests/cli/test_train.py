@@ -155,12 +155,12 @@ def test_bad_requests(pairs, tmp_path, monkeypatch, arguments, code, message):
 
 def test_neighbours(pairs, trained):
     outcome = run_inside("neighbours", "a1", "b1", "-m", trained, "-k", "3", "--json")
-    found = json.loads(outcome.out)
-    assert found["phrase"] == "a1 b1"
-    assert found["side"] == "source"
-    assert len(found["source"]) == len(found["target"]) == 3
-    assert all(entry["phrase"] != "a1 b1" for entry in found["source"])
-    assert all(entry["phrase"].isupper() or entry["phrase"].upper() == entry["phrase"] for entry in found["target"])
+    report = json.loads(outcome.out)
+    assert report["phrase"] == "a1 b1"
+    assert report["side"] == "source"
+    assert len(report["source"]) == len(report["target"]) == 3
+    assert all(entry["phrase"] != "a1 b1" for entry in report["source"])
+    assert all(entry["phrase"].isupper() or entry["phrase"].upper() == entry["phrase"] for entry in report["target"])
     assert json.loads(run_inside("neighbours", "A1", "-m", trained, "--json").out)["side"] == "target"
     text = run_inside("neighbours", "A1", "-m", trained, "--pairs", pairs).out.decode()
     assert text.splitlines()[0] == "nearest in the same language (target)"

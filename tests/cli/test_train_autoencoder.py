@@ -71,8 +71,8 @@ def test_a_precision_the_processor_lacks_is_refused_before_work(tmp_path, monkey
         "syntax": ("--language-bitext", "de", text, "en", other, "--tagger", tmp_path),
         "classifier": (text, other),
     }
-    given = (*inputs.get(kind, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
-    outcome = run_inside("train", kind, *given, "--precision", "bfloat16")
+    arguments = (*inputs.get(kind, (text,)), "-o", tmp_path / "m", "--device", "cpu", "-q")
+    outcome = run_inside("train", kind, *arguments, "--precision", "bfloat16")
     assert outcome.code == 1, outcome.err
     assert "bfloat16 was asked for, but cpu has no instructions for it; float32 is faster here" in outcome.err
     assert not (tmp_path / "m").exists()

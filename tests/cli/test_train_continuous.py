@@ -22,11 +22,11 @@ def train(*arguments):
 def test_train_says_what_it_does(files, tmp_path):
     (source, target), development = files
     more = write(tmp_path / "mono", b"the dog is new\n" * 5)
-    done = train(source, target, "--dev", *development, "--target-text", more, "-o", tmp_path / "m", "--json",
-                 tmp_path / "j.json", "--max-length", 5)  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = train(source, target, "--dev", *development, "--target-text", more, "-o", tmp_path / "m", "--json",
+                    tmp_path / "j.json", "--max-length", 5)  # fmt: skip
+    assert outcome.code == 0, outcome.err
     model = TranslatorModel.load(tmp_path / "m")
-    lines = done.err.splitlines()
+    lines = outcome.err.splitlines()
     long = sum(len(line.split()) > 5 for line in sentences(80)[0])
     assert lines[0] == f"phrasetool: {target}: {long} pairs of more than 5 words a side are left out"
     assert f"training target vectors with fastText on {80 - long + 5} lines, n=16" in lines[2]
@@ -53,9 +53,9 @@ def test_phrase_pairs_each_once_and_a_share_held_out(tmp_path):
     )
     identities = set()
     for file in (once, twice):
-        done = train(file, "-o", tmp_path / "m", "--overwrite", "--loss", "cosine")
-        assert done.code == 0, done.err
-        assert "pairs are held out as the development set" in done.err
+        outcome = train(file, "-o", tmp_path / "m", "--overwrite", "--loss", "cosine")
+        assert outcome.code == 0, outcome.err
+        assert "pairs are held out as the development set" in outcome.err
         model = TranslatorModel.load(tmp_path / "m")
         identities.add(model.identity)
         assert model.training["pairs_file"] == str(file)
@@ -64,9 +64,9 @@ def test_phrase_pairs_each_once_and_a_share_held_out(tmp_path):
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "cross-entropy-tied", "vmf"])
 def test_other_losses_presets_and_options(files, tmp_path, loss):
-    done = train(*files[0], "--dev", *files[1], "--loss", loss, "--preset", "transformer", "--schedule", "linear",
-                 "--dropout", 0.1, "-o", tmp_path / "m", "-q")  # fmt: skip
-    assert (done.code, done.err) == (0, "")
+    outcome = train(*files[0], "--dev", *files[1], "--loss", loss, "--preset", "transformer", "--schedule", "linear",
+                    "--dropout", 0.1, "-o", tmp_path / "m", "-q")  # fmt: skip
+    assert (outcome.code, outcome.err) == (0, "")
     model = TranslatorModel.load(tmp_path / "m")
     assert model.architecture.cell == "transformer"
     assert model.architecture.continuous == (loss == "vmf")
@@ -75,9 +75,9 @@ def test_other_losses_presets_and_options(files, tmp_path, loss):
 
 def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tmp_path):
     (source, target), development = files
-    given = [*map(str, FAST), str(source), str(target), "--dev", *map(str, development), "--epochs", "20"]
-    assert run_inside("train", *given, "-o", tmp_path / "whole", "-q").code == 0
-    command = [*COMMAND, "train", *given, "-o", str(tmp_path / "part")]
+    arguments = [*map(str, FAST), str(source), str(target), "--dev", *map(str, development), "--epochs", "20"]
+    assert run_inside("train", *arguments, "-o", tmp_path / "whole", "-q").code == 0
+    command = [*COMMAND, "train", *arguments, "-o", str(tmp_path / "part")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True)
     while not (tmp_path / "part" / "checkpoint.safetensors").exists():
         assert process.poll() is None
@@ -88,17 +88,17 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
     assert "interrupted; go on with: phrasetool train translator --resume" in message
-    done = run_inside("train", *given, "-o", tmp_path / "part", "--resume", "-q")
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("train", *arguments, "-o", tmp_path / "part", "--resume", "-q")
+    assert (outcome.code, outcome.err) == (0, "")
     for name in ("weights.safetensors", "training.jsonl"):
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_vectors_from_a_file(files, tmp_path):
     vectors = vector_file(tmp_path, dog=None)
-    done = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m")
-    assert done.code == 0, done.err
-    assert f"11 of 12 target words have a vector in {vectors}" in done.err
+    outcome = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m")
+    assert outcome.code == 0, outcome.err
+    assert f"11 of 12 target words have a vector in {vectors}" in outcome.err
     assert b"dog" not in TranslatorModel.load(tmp_path / "m").target_vocabulary.words
 
 
@@ -115,27 +115,27 @@ ROW = " ".join(["0.5"] * 16)
 )
 def test_vectors_that_say_nothing(files, tmp_path, changes, message):
     vectors = vector_file(tmp_path, **changes)
-    done = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m", "-q")
-    assert done.code == 1
-    assert message in done.message
+    outcome = train(*files[0], "--dev", *files[1], "--target-vectors", vectors, "-o", tmp_path / "m", "-q")
+    assert outcome.code == 1
+    assert message in outcome.message
     assert not (tmp_path / "m").exists()
 
 
 def test_vectors_of_another_dimension_or_of_no_word(files, tmp_path):
-    done = train(
+    outcome = train(
         *files[0], "--dev", *files[1], "--target-vectors", vector_file(tmp_path, 9), "-o", tmp_path / "m", "-q"
     )
-    assert "dimension 9, but dimension 16 was asked for" in done.message
+    assert "dimension 9, but dimension 16 was asked for" in outcome.message
     other = write(tmp_path / "other", f"nothing {ROW}\n".encode())
-    done = train(*files[0], "--dev", *files[1], "--target-vectors", other, "-o", tmp_path / "m", "-q", "--force")
-    assert done.code == 1
-    assert "other: knows none of the 12 words that need a vector" in done.err.splitlines()[-1]
+    outcome = train(*files[0], "--dev", *files[1], "--target-vectors", other, "-o", tmp_path / "m", "-q", "--force")
+    assert outcome.code == 1
+    assert "other: knows none of the 12 words that need a vector" in outcome.err.splitlines()[-1]
 
 
 def test_one_target_word_is_not_enough(tmp_path):
     source, target = write(tmp_path / "s", b"a b\nc\n" * 20), write(tmp_path / "t", b"x x\nx\n" * 20)
-    done = train(source, target, "-o", tmp_path / "m", "-q")
-    assert done.message.endswith("t: x is the only target word with a vector: there is nothing to choose from")
+    outcome = train(source, target, "-o", tmp_path / "m", "-q")
+    assert outcome.message.endswith("t: x is the only target word with a vector: there is nothing to choose from")
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,21 @@ def test_one_target_word_is_not_enough(tmp_path):
     ],
 )
 def test_texts_that_are_no_bitext(files, tmp_path, change, message):
-    done = train(*change(*files[0]), "--dev", *files[1], "-o", tmp_path / "m", "-q")
-    assert done.code == 1
-    assert message.lower() in done.message.lower()
+    outcome = train(*change(*files[0]), "--dev", *files[1], "-o", tmp_path / "m", "-q")
+    assert outcome.code == 1
+    assert message.lower() in outcome.message.lower()
 
 
 def test_a_development_set_of_the_other_side_or_of_another_language(files, tmp_path):
     development = bitext(tmp_path, "large", 150, 4)
-    done = train(*files[0], "--dev", *development[::-1], "-o", tmp_path / "m", "-q")
-    assert "source and target look swapped" in done.message
+    outcome = train(*files[0], "--dev", *development[::-1], "-o", tmp_path / "m", "-q")
+    assert "source and target look swapped" in outcome.message
     foreign = [write(tmp_path / f"foreign{i}", b"lorem ipsum dolor sit\n" * 100) for i in range(2)]
-    done = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q")
-    assert "knows 0.0% of the running words of the source: it is of another language" in done.message
-    done = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q", "--force")
-    assert done.code == 0
-    assert done.err.count("warning") == 2
+    outcome = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q")
+    assert "knows 0.0% of the running words of the source: it is of another language" in outcome.message
+    outcome = train(*files[0], "--dev", *foreign, "-o", tmp_path / "m", "-q", "--force")
+    assert outcome.code == 0
+    assert outcome.err.count("warning") == 2
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,10 @@ def test_a_development_set_of_the_other_side_or_of_another_language(files, tmp_p
     ],
 )
 def test_bad_usage(tmp_path, arguments, message):
-    done = run_inside("train", "translator", *arguments, "-o", tmp_path / "m")
-    assert done.code == 2
-    assert message in done.err
-    done = run_inside("train", "a", "--loss", "cross-entropy", "-o", tmp_path / "m")
-    assert "'cross-entropy' is not one of 'in-batch'" in done.err
-    done = run_inside("train", "a", "--dev", "b", "c", "-o", tmp_path / "m")
-    assert "--dev is for `train translator or classifier or bert`" in done.err
+    outcome = run_inside("train", "translator", *arguments, "-o", tmp_path / "m")
+    assert outcome.code == 2
+    assert message in outcome.err
+    outcome = run_inside("train", "a", "--loss", "cross-entropy", "-o", tmp_path / "m")
+    assert "'cross-entropy' is not one of 'in-batch'" in outcome.err
+    outcome = run_inside("train", "a", "--dev", "b", "c", "-o", tmp_path / "m")
+    assert "--dev is for `train translator or classifier or bert`" in outcome.err

@@ -52,12 +52,12 @@ def test_help_of_a_kind_loads_no_torch_and_ends_with_an_example(kind):
         "import sys\nfrom phrasetool_cli.main import main\n"
         f"try:\n    main(['train', '{kind}', '--help'])\nexcept SystemExit:\n    sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.decode().rstrip().splitlines()
+    outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), capture_output=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    lines = outcome.stdout.decode().rstrip().splitlines()
     assert lines[0].startswith(f"Usage: phrasetool train {kind} ")
     assert lines[2].strip() == KINDS[kind]
-    assert whole_commands(done.stdout.decode())[-1].startswith("phrasetool train ")
+    assert whole_commands(outcome.stdout.decode())[-1].startswith("phrasetool train ")
 
 
 @for_each(
@@ -84,9 +84,9 @@ def test_help_of_a_kind_loads_no_torch_and_ends_with_an_example(kind):
     ],
 )
 def test_options_that_do_not_fit_are_bad_usage(tmp_path, arguments, message):
-    done = run_inside("train", tmp_path / "pairs.gz", "-o", tmp_path / "m", *arguments)
-    assert done.code == 2
-    assert message in done.err
+    outcome = run_inside("train", tmp_path / "pairs.gz", "-o", tmp_path / "m", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
     assert not (tmp_path / "m").exists()
 
 
@@ -106,8 +106,8 @@ def test_without_a_kind_phrases_are_trained(tmp_path):
 )
 def test_a_kind_may_still_be_named_by_model(former, kind):
     for arguments in (("a", "--model", former), (f"--model={former}", "a")):
-        done = run_inside("train", *arguments)
-        assert done.err.splitlines() == [
+        outcome = run_inside("train", *arguments)
+        assert outcome.err.splitlines() == [
             f"phrasetool: hint: `train --model {former}` is now `train {kind}`; "
             "the old form works for one more release",
             "phrasetool: error: a: No such file or directory",
@@ -116,8 +116,8 @@ def test_a_kind_may_still_be_named_by_model(former, kind):
 
 
 def test_former_names_of_options_give_one_hint_each(tmp_path, monkeypatch):
-    done = run_inside("train", "a", "--iterations", "2", "--encoder=mean-max", "--iterations", "3")
-    assert done.err.splitlines() == [
+    outcome = run_inside("train", "a", "--iterations", "2", "--encoder=mean-max", "--iterations", "3")
+    assert outcome.err.splitlines() == [
         "phrasetool: hint: --iterations is now called --epochs; the old name works for one more release",
         "phrasetool: hint: --encoder is now called --architecture; the old name works for one more release",
         "phrasetool: error: a: No such file or directory",
@@ -125,8 +125,8 @@ def test_former_names_of_options_give_one_hint_each(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text, hinted in (("iterations = 0", True), ("epochs = 0", False), ("[train.phrases]\nepochs = 0", False)):
         (tmp_path / "phrasetool.toml").write_text(f"[train]\n{text}\n")
-        done = run_inside("train", "a")
-        assert "epochs is 0, expected at least 1" in done.err
-        assert ("hint: phrasetool.toml: iterations of train is now called epochs" in done.err) == hinted
+        outcome = run_inside("train", "a")
+        assert "epochs is 0, expected at least 1" in outcome.err
+        assert ("hint: phrasetool.toml: iterations of train is now called epochs" in outcome.err) == hinted
     (tmp_path / "phrasetool.toml").write_text("[train]\nmodel = 'masked-lm'\nunits = 3\n")
     assert "units is 3" in run_inside("train", "a").err

@@ -28,10 +28,10 @@ def train(*arguments):
 def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
     """The whole way, each command in a process of its own."""
     more = write(tmp_path / "mono.gz", b"the old dog\n\na woman &apos;s ball\n" * 4)
-    done = run_outside("train", *TINY, *files, "--monolingual", more, "-o", tmp_path / "bert", "--json",
-                       tmp_path / "j.json")  # fmt: skip
-    assert done.code == 0, done.err
-    lines = done.err.splitlines()
+    outcome = run_outside("train", *TINY, *files, "--monolingual", more, "-o", tmp_path / "bert", "--json",
+                          tmp_path / "j.json")  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    lines = outcome.err.splitlines()
     assert lines[0] == "phrasetool: 5 lines are held out as the development set"
     assert lines[1].startswith("phrasetool: 198 texts and 95 joined pairs, ")
     assert lines[1].endswith(" tokens; development set of 10 texts")
@@ -46,8 +46,8 @@ def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
     assert "&apos;" not in (tmp_path / "bert" / "tokenizer.json").read_text()
     pairs = sorted(set(zip(*sentences(60), strict=True)))
     table = write(tmp_path / "t.gz", "".join(f"{s} ||| {t} ||| 0.5 ||| 0-0 ||| 1 1 1\n" for s, t in pairs).encode())
-    done = run_outside("annotate", table, "--encoder", tmp_path / "bert", "-o", tmp_path / "out.gz", "--threads", 1)
-    assert done.code == 0, done.err
+    outcome = run_outside("annotate", table, "--encoder", tmp_path / "bert", "-o", tmp_path / "out.gz", "--threads", 1)
+    assert outcome.code == 0, outcome.err
     wrong = run_inside("annotate", table, "-m", tmp_path / "bert", "-o", tmp_path / "wrong.gz")
     expected = "holds an encoder of transformers, no model; `annotate` and `prune` take it with --encoder"
     assert wrong.message == f"phrasetool: {tmp_path / 'bert'}: {expected}"
@@ -58,18 +58,18 @@ def test_from_a_bitext_to_a_column_of_a_table(files, tmp_path):
 
 
 def test_text_of_one_language(files, tmp_path):
-    done = train(files[0], "-o", tmp_path / "bert")
-    assert done.code == 0, done.err
-    assert " and 0 joined pairs, " in done.err
+    outcome = train(files[0], "-o", tmp_path / "bert")
+    assert outcome.code == 0, outcome.err
+    assert " and 0 joined pairs, " in outcome.err
     again = train(files[0], "-o", tmp_path / "bert", "-q")
     assert "there is a finished model already" in again.message
     assert train(files[0], "-o", tmp_path / "bert", "-q", "--overwrite").code == 0
 
 
 def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tmp_path):
-    given = [*map(str, TINY), *map(str, files), "--epochs", "30"]
-    assert run_inside("train", *given, "-o", tmp_path / "whole", "-q").code == 0
-    command = [*COMMAND, "train", *given, "-o", str(tmp_path / "part")]
+    arguments = [*map(str, TINY), *map(str, files), "--epochs", "30"]
+    assert run_inside("train", *arguments, "-o", tmp_path / "whole", "-q").code == 0
+    command = [*COMMAND, "train", *arguments, "-o", str(tmp_path / "part")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=clean_environment(), text=True)
     while not (tmp_path / "part" / "checkpoint.safetensors").exists():
         assert process.poll() is None
@@ -80,18 +80,18 @@ def test_an_interrupted_training_says_how_it_goes_on_and_ends_the_same(files, tm
         pytest.skip("it was finished before the signal came")
     assert process.returncode == 130
     assert "interrupted; go on with: phrasetool train bert --resume" in message
-    done = run_inside("train", *given, "-o", tmp_path / "part", "--resume", "-q")
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("train", *arguments, "-o", tmp_path / "part", "--resume", "-q")
+    assert (outcome.code, outcome.err) == (0, "")
     for name in ("model.safetensors", "tokenizer.json", "training.json", "training.jsonl"):
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
-    done = train(*files, "--vocabulary-size", 5000, "--positions", 8, "--layers", 2, "-o", tmp_path / "bert")
-    assert done.code == 0, done.err
+    outcome = train(*files, "--vocabulary-size", 5000, "--positions", 8, "--layers", 2, "-o", tmp_path / "bert")
+    assert outcome.code == 0, outcome.err
     assert json.loads((tmp_path / "bert" / "config.json").read_text())["num_hidden_layers"] == 2
-    assert " pieces of words, fewer than the 5,000 wanted" in done.err
-    assert " texts and joined pairs of more than 8 tokens are cut" in done.err
+    assert " pieces of words, fewer than the 5,000 wanted" in outcome.err
+    assert " texts and joined pairs of more than 8 tokens are cut" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_what_the_text_gives_and_what_is_cut_is_said(files, tmp_path):
     ],
 )
 def test_texts_that_cannot_be_learnt_from(files, tmp_path, change, message):
-    done = train(*change(*files), "-o", tmp_path / "bert", "-q")
-    assert done.code == 1
-    assert message.lower() in done.message.lower()
+    outcome = train(*change(*files), "-o", tmp_path / "bert", "-q")
+    assert outcome.code == 1
+    assert message.lower() in outcome.message.lower()
     assert not (tmp_path / "bert").exists()
 
 
@@ -129,6 +129,6 @@ def test_texts_that_cannot_be_learnt_from(files, tmp_path, change, message):
     ],
 )
 def test_bad_usage(tmp_path, arguments, message):
-    done = train(*arguments, "-o", tmp_path / "bert")
-    assert done.code == 2
-    assert message in done.err
+    outcome = train(*arguments, "-o", tmp_path / "bert")
+    assert outcome.code == 2
+    assert message in outcome.err

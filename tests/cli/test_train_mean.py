@@ -35,18 +35,18 @@ def train(table, folder, files, *options):
 
 
 def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
-    done = train(table, tmp_path / "m", files, "--transformation", "identity", "--json", tmp_path / "j")
-    assert done.code == 0, done.err
+    outcome = train(table, tmp_path / "m", files, "--transformation", "identity", "--json", tmp_path / "j")
+    assert outcome.code == 0, outcome.err
     document = json.loads((tmp_path / "j").read_text())
     assert document["log"] == []
     assert document["training"]["iterations_done"] == 0
     model = BilingualModel.load(tmp_path / "m")
     assert model.columns == ("mean_st", "mean_ts")
     assert not (tmp_path / "m" / "checkpoint.safetensors").exists()
-    done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
-    assert json.loads(done.out)["auc_other_targets"] > 0.8
-    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
-    assert done.code == 0, done.err
+    outcome = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
+    assert json.loads(outcome.out)["auc_other_targets"] > 0.8
+    outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
+    assert outcome.code == 0, outcome.err
     for line in read(tmp_path / "a.gz").splitlines()[:50]:
         source, target, scores = line.split(b" ||| ")[:3]
         both = [phrase.decode().split() for phrase in (source, target)]
@@ -59,10 +59,10 @@ def test_vectors_of_one_space_need_no_training(table, files, tmp_path):
 def test_a_transformation_is_learnt(table, files, tmp_path):
     turned = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0].astype(np.float32)
     files[1] = vector_file(tmp_path / "turned.vec", WORDS[1::2], MEANINGS @ turned)
-    done = train(table, tmp_path / "m", files, "--epochs", "20", "--learning-rate", "0.02")
-    assert done.code == 0, done.err
-    done = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
-    assert json.loads(done.out)["auc_other_targets"] > 0.75
+    outcome = train(table, tmp_path / "m", files, "--epochs", "20", "--learning-rate", "0.02")
+    assert outcome.code == 0, outcome.err
+    outcome = run_inside("evaluate-model", table, "-m", tmp_path / "m", "--json")
+    assert json.loads(outcome.out)["auc_other_targets"] > 0.75
 
 
 def test_vectors_of_two_spaces_are_said(tmp_path):
@@ -72,17 +72,17 @@ def test_vectors_of_two_spaces_are_said(tmp_path):
     table = write(tmp_path / "pairs", "".join(lines).encode())
     files = [vector_file(tmp_path / f"{side}.vec", [f"{side}{i}" for i in range(60)], rng.normal(size=(60, 8)))
              for side in "st"]  # fmt: skip
-    done = train(table, tmp_path / "m", files, "--transformation", "identity", "-q")
-    assert done.code == 1
-    assert "are not of one space: they tell pairs from others no better than chance (AUC 0." in done.message
+    outcome = train(table, tmp_path / "m", files, "--transformation", "identity", "-q")
+    assert outcome.code == 1
+    assert "are not of one space: they tell pairs from others no better than chance (AUC 0." in outcome.message
     assert not (tmp_path / "m" / "config.json").exists()
 
 
 def test_words_without_a_vector_have_no_opinion(table, files, tmp_path):
     assert train(table, tmp_path / "m", files, "--transformation", "identity", "-q").code == 0
     more = write(tmp_path / "more.gz", table_lines(300) + b"zzz ||| dog ||| 0.5 0.5 0.5 0.5\n")
-    done = run_inside("annotate", more, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
-    assert "annotated 301 entries; 1 have only unknown words on a side" in done.err
+    outcome = run_inside("annotate", more, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")
+    assert "annotated 301 entries; 1 have only unknown words on a side" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_words_without_a_vector_have_no_opinion(table, files, tmp_path):
     ],
 )
 def test_what_cannot_be_meant(options, message, table):
-    done = run_inside("train", table, *options)
-    assert done.code == 2
-    assert message in done.err
+    outcome = run_inside("train", table, *options)
+    assert outcome.code == 2
+    assert message in outcome.err
 
 
 def test_the_dimension_is_that_of_the_file(table, files, tmp_path):
     vectors = ("--source-vectors", files[0], "--target-vectors", files[1])
-    done = run_inside("train", table, "--architecture", "mean", *vectors, "-o", tmp_path / "m", "-q")
-    assert done.code == 1
-    assert "the vectors have dimension 8, but dimension 300 was asked for" in done.message
+    outcome = run_inside("train", table, "--architecture", "mean", *vectors, "-o", tmp_path / "m", "-q")
+    assert outcome.code == 1
+    assert "the vectors have dimension 8, but dimension 300 was asked for" in outcome.message

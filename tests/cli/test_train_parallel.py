@@ -28,10 +28,10 @@ def train(*arguments):
 
 def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(files, tmp_path):
     (source, target), development = files
-    done = train(source, target, "--dev", *development, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
-    assert done.code == 0, done.err
+    outcome = train(source, target, "--dev", *development, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
+    assert outcome.code == 0, outcome.err
     model = PairClassifierModel.load(tmp_path / "m")
-    lines = [line for line in done.err.splitlines() if " left" not in line and "phrasetool: read" not in line]
+    lines = [line for line in outcome.err.splitlines() if " left" not in line and "phrasetool: read" not in line]
     assert lines[0] == "phrasetool: 300 pairs; development set of 50 pairs"
     assert lines[1] == f"phrasetool: training on cpu, preset small, reads words, into {tmp_path / 'm'}"
     assert "epoch 1/3: loss " in lines[2]
@@ -54,16 +54,16 @@ def test_train_says_what_it_does_and_the_model_can_be_looked_at_and_measured(fil
     assert measured.code == 0, measured.err
     assert measured.out.decode().startswith(f"50 pairs, {model.signature}\n")
     assert "random, at 0.5" in measured.out.decode()
-    found = json.loads((tmp_path / "e.json").read_text())
-    assert found["random_half"]["f1"] == pytest.approx(model.training["development"]["f1"])
-    assert found["random_best"]["threshold"] == model.thresholds["best"]
+    report = json.loads((tmp_path / "e.json").read_text())
+    assert report["random_half"]["f1"] == pytest.approx(model.training["development"]["f1"])
+    assert report["random_best"]["threshold"] == model.thresholds["best"]
 
 
 def test_phrase_pairs_and_a_share_held_out(tmp_path):
     pairs = b"".join(b"%s ||| %s\n" % pair for pair in sorted(set(zip(*toy_lines(200), strict=True))))
-    done = train(write(tmp_path / "pairs", pairs), "-o", tmp_path / "m", "--epochs", 1)
-    assert done.code == 0, done.err
-    assert "pairs are held out as the development set" in done.err
+    outcome = train(write(tmp_path / "pairs", pairs), "-o", tmp_path / "m", "--epochs", 1)
+    assert outcome.code == 0, outcome.err
+    assert "pairs are held out as the development set" in outcome.err
     model = PairClassifierModel.load(tmp_path / "m")
     assert model.training["pairs_file"] == str(tmp_path / "pairs")
     assert run_inside("evaluate-model", tmp_path / "pairs", "-m", tmp_path / "m").code == 0
@@ -73,9 +73,9 @@ def test_phrase_pairs_and_a_share_held_out(tmp_path):
 def test_a_folder_and_the_model_that_needs_it_no_more(files, tmp_path, options):
     (source, target), development = files
     folder = bert_folder(tmp_path / "bert")
-    given = [source, target, "--dev", *development, "--embeddings", f"hf:{folder}", "--epochs", 1, *options]
-    done = train(*given, "-o", tmp_path / "m", "-q")
-    assert (done.code, done.err) == (0, "")
+    arguments = [source, target, "--dev", *development, "--embeddings", f"hf:{folder}", "--epochs", 1, *options]
+    outcome = train(*arguments, "-o", tmp_path / "m", "-q")
+    assert (outcome.code, outcome.err) == (0, "")
     shutil.rmtree(folder)
     model = PairClassifierModel.load(tmp_path / "m")
     assert model.architecture.tuned == (options == ["--tune-embeddings"])
@@ -106,9 +106,9 @@ def test_what_is_refused(files, tmp_path):
         ([source, target, short], 2, "3 files were given"),
         (["-", "-"], 2, "standard input cannot be more than one of the texts"),
     ):
-        done = train(*arguments, "-o", tmp_path / "m", "-q")
-        assert done.code == code, arguments
-        assert message in done.err, arguments
+        outcome = train(*arguments, "-o", tmp_path / "m", "-q")
+        assert outcome.code == code, arguments
+        assert message in outcome.err, arguments
         assert not (tmp_path / "m/config.json").exists()
     other = run_inside("train", source, "--embeddings", "words", "-o", tmp_path / "m")
     assert (other.code, "--embeddings is for `train classifier`" in other.err) == (2, True)

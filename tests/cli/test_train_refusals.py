@@ -49,15 +49,15 @@ def contents(folder):
 
 def test_a_finished_model_stays(pairs, finished):
     before = contents(finished)
-    done = run_inside("train", pairs, "-o", finished, "--seed", "2", *FAST)
-    assert done.code == 1
-    assert done.message == (
+    outcome = run_inside("train", pairs, "-o", finished, "--seed", "2", *FAST)
+    assert outcome.code == 1
+    assert outcome.message == (
         f"phrasetool: {finished}: there is a finished model already; name another folder with -o, or replace the model "
         "with --overwrite"
     )
-    done = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
-    assert done.code == 1
-    assert "the training is finished, there is nothing to resume; to train again, use --overwrite" in done.message
+    outcome = run_inside("train", pairs, "-o", finished, *FAST, "--resume")
+    assert outcome.code == 1
+    assert "the training is finished, there is nothing to resume; to train again, use --overwrite" in outcome.message
     assert contents(finished) == before
 
 
@@ -65,8 +65,8 @@ def test_a_finished_model_is_replaced_by_one_that_is_finished(pairs, finished, t
     folder = tmp_path / "m"
     shutil.copytree(finished, folder)
     before = contents(folder)
-    done = run_inside("train", pairs, "-o", folder, "--overwrite", *FAST, "--learning-rate", "1e6")
-    assert done.code == 1
+    outcome = run_inside("train", pairs, "-o", folder, "--overwrite", *FAST, "--learning-rate", "1e6")
+    assert outcome.code == 1
     assert contents(folder) == before
     assert run_inside("train", pairs, "-o", folder, "--overwrite", "--seed", "2", *FAST).code == 0
     assert load_saved_model(folder).identity != load_saved_model(finished).identity
@@ -86,9 +86,9 @@ def test_an_unfinished_training_is_not_replaced_by_chance(stopped, pairs, tmp_pa
     folder = tmp_path / "m"
     shutil.copytree(stopped[0], folder)
     before = contents(folder)
-    done = run_inside("train", pairs, "-o", folder, *FAST)
-    assert done.code == 1
-    assert done.message == (
+    outcome = run_inside("train", pairs, "-o", folder, *FAST)
+    assert outcome.code == 1
+    assert outcome.message == (
         f"phrasetool: {folder}: there is an unfinished training already; continue it with --resume, or start again "
         "with --overwrite"
     )
@@ -102,14 +102,14 @@ def test_an_autoencoder_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     text = write(tmp_path / "text", b"".join(b" ".join(b"w%d" % n for n in line) + b"\n" for line in numbers))
     options = ("--architecture", "lstm", "--word-units", "6", "--hidden", "8")
     options += ("--epochs", "2", "--batch-size", "16", "--learning-rate", "2", "-q")
-    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options)
-    assert done.code == 1
-    assert "a: the trained model is no better than chance: the cross-entropy is" in done.message
-    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
+    outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options)
+    assert outcome.code == 1
+    assert "a: the trained model is no better than chance: the cross-entropy is" in outcome.message
+    assert outcome.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
-    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--resume", "--force")
-    assert done.code == 0
-    assert "warning: " in done.message
+    outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--resume", "--force")
+    assert outcome.code == 0
+    assert "warning: " in outcome.message
     assert (tmp_path / "a" / "config.json").exists()
 
 
@@ -124,14 +124,14 @@ def test_a_translator_that_learnt_nothing_is_saved_only_by_force(tmp_path):
     options = ("--dev", tmp_path / "dev.de", tmp_path / "dev.en", "-o", tmp_path / "a")
     options += ("--units", 8, "--word-units", 8, "--dimension", 8)
     options += ("--epochs", 1, "--min-count", 1, "--threads", 1, "-q")
-    done = run_inside("train", "translator", *sides, *options)
-    assert done.code == 1
-    assert "a: the trained model is no better than chance: it tells sentences from others by their" in done.message
-    assert done.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
+    outcome = run_inside("train", "translator", *sides, *options)
+    assert outcome.code == 1
+    assert "a: the trained model is no better than chance: it tells sentences from others by their" in outcome.message
+    assert outcome.message.endswith("; --overwrite replaces the checkpoint, --resume --force saves the model anyway")
     assert not (tmp_path / "a" / "config.json").exists()
-    done = run_inside("train", "translator", *sides, *options, "--resume", "--force")
-    assert done.code == 0
-    assert "warning: " in done.message
+    outcome = run_inside("train", "translator", *sides, *options, "--resume", "--force")
+    assert outcome.code == 0
+    assert "warning: " in outcome.message
     assert (tmp_path / "a" / "config.json").exists()
 
 
@@ -142,34 +142,34 @@ def test_an_interruption_before_the_first_checkpoint(pairs, tmp_path, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training_pairs, "read_training_pairs", interrupted)
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
-    assert done.code == 130
-    assert done.message == "phrasetool: interrupted before the first checkpoint: nothing is kept"
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert outcome.code == 130
+    assert outcome.message == "phrasetool: interrupted before the first checkpoint: nothing is kept"
 
 
 def test_a_resume_names_what_differs(stopped, pairs):
     folder, _ = stopped
     options = ("--resume", "--dimension", "6", "--epochs", "400", "--vectors", "random", "--seed", "3", "-q")
-    done = run_inside("train", pairs, "-o", folder, *options)
-    assert done.code == 1
-    assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in done.message
+    outcome = run_inside("train", pairs, "-o", folder, *options)
+    assert outcome.code == 1
+    assert "cannot resume: iterations was 500, not 400, seed was 1, not 3; give what was given" in outcome.message
     other = write(folder.parent / "other", pair_lines() + b"zz ||| ZZ\n")
     options = ("--resume", "--dimension", "6", "--epochs", "500", "--vectors", "random", "-q")
-    done = run_inside("train", other, "-o", folder, *options)
-    assert "cannot resume: the pairs are other ones; give" in done.message
+    outcome = run_inside("train", other, "-o", folder, *options)
+    assert "cannot resume: the pairs are other ones; give" in outcome.message
 
 
 def test_a_training_that_diverges_keeps_nothing_or_the_last_good_state(pairs, tmp_path):
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, "--learning-rate", "1000")
-    assert done.code == 1
-    assert "training diverged in iteration 1: the joint error is" in done.message
-    assert "nothing was saved; train again with a smaller learning rate than 1000" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST, "--learning-rate", "1000")
+    assert outcome.code == 1
+    assert "training diverged in iteration 1: the joint error is" in outcome.message
+    assert "nothing was saved; train again with a smaller learning rate than 1000" in outcome.message
     assert not (tmp_path / "m").exists()
     text = write(tmp_path / "text", pair_lines().replace(b"|||", b""))
     options = ("--word-units", "6", "--hidden", "8", "--epochs", "2", "--heads", "2", "-q")
-    done = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--learning-rate", "1e5")
-    assert done.code == 1
-    assert "training diverged in iteration 1: the cross-entropy is" in done.message
+    outcome = run_inside("train", "autoencoder", text, "-o", tmp_path / "a", *options, "--learning-rate", "1e5")
+    assert outcome.code == 1
+    assert "training diverged in iteration 1: the cross-entropy is" in outcome.message
     assert not (tmp_path / "a").exists()
 
 
@@ -177,9 +177,11 @@ def test_a_training_that_diverges_later_keeps_its_checkpoint(pairs, tmp_path, mo
     from phrasetool.training import loop
 
     monkeypatch.setattr(loop, "divergence", lambda history, starts: "it is bad" if len(history) == 2 else None)
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
-    assert done.code == 1
-    assert "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train again with" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert outcome.code == 1
+    assert (
+        "diverged in iteration 2: it is bad; the checkpoint of iteration 1 stays; train again with" in outcome.message
+    )
     assert sorted(os.listdir(tmp_path / "m")) == ["checkpoint.safetensors", "training.jsonl"]
     assert len((tmp_path / "m" / "training.jsonl").read_text().splitlines()) == 1
 
@@ -203,9 +205,9 @@ def test_arguments_are_checked_before_pairs_are_read(pairs, tmp_path, monkeypatc
 
     monkeypatch.setattr(training_pairs, "read_training_pairs", lambda *_, **__: pytest.fail("work has begun"))
     options = () if arguments[0] in ("--source-text", "--target-vectors") else ("--vectors", "random")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", "-q", *options, *arguments)
-    assert done.code == code
-    assert message in done.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "-q", *options, *arguments)
+    assert outcome.code == code
+    assert message in outcome.err
     assert not (tmp_path / "m").exists()
 
 
@@ -223,9 +225,9 @@ def test_no_room_on_the_disk(pairs, tmp_path, monkeypatch):
     from phrasetool.disk import folders
 
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
-    assert done.code == 1
-    assert f"{tmp_path / 'm'}: 0.0 MB are free on its disk, but what is written there takes up to" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *FAST)
+    assert outcome.code == 1
+    assert f"{tmp_path / 'm'}: 0.0 MB are free on its disk, but what is written there takes up to" in outcome.message
     assert not (tmp_path / "m").exists()
 
 
@@ -241,16 +243,16 @@ def test_pairs_that_make_no_sense(tmp_path):
             f"{equal}: 150 of 150 pairs have the same phrase on both sides, expected phrases and their translations",
         ),
     ):
-        done = run_inside("train", path, "-o", tmp_path / "m", *FAST)
-        assert done.code == 1
-        assert done.message == f"phrasetool: {message}; --force continues anyway"
+        outcome = run_inside("train", path, "-o", tmp_path / "m", *FAST)
+        assert outcome.code == 1
+        assert outcome.message == f"phrasetool: {message}; --force continues anyway"
         assert not (tmp_path / "m").exists()
-        done = run_inside("train", path, "-o", tmp_path / f"{path.name}.model", *FAST, "--force")
-        assert (done.code, done.message) == (0, f"phrasetool: warning: {message}")
-    done = run_inside("train", column, "-o", tmp_path / "m", *FAST)
-    assert done.code == 1
-    assert f"{column}:1: expected `source ||| target`, found no |||; pairs are" in done.message
-    assert "`phrasetool train autoencoder`" in done.message
+        outcome = run_inside("train", path, "-o", tmp_path / f"{path.name}.model", *FAST, "--force")
+        assert (outcome.code, outcome.message) == (0, f"phrasetool: warning: {message}")
+    outcome = run_inside("train", column, "-o", tmp_path / "m", *FAST)
+    assert outcome.code == 1
+    assert f"{column}:1: expected `source ||| target`, found no |||; pairs are" in outcome.message
+    assert "`phrasetool train autoencoder`" in outcome.message
 
 
 def test_autoencoders_of_the_other_language(tmp_path):
@@ -261,9 +263,9 @@ def test_autoencoders_of_the_other_language(tmp_path):
         options = ("--word-units", "6", "--hidden", "8", "--heads", "2", "--epochs", "6", "--min-count", "1", "-q")
         assert run_inside("train", "autoencoder", text, "-o", tmp_path / side, *options).code == 0
     options = ("--source-autoencoder", tmp_path / "target", "--epochs", "1", "-q")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
-    assert done.code == 1
-    assert done.message == (
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *options)
+    assert outcome.code == 1
+    assert outcome.message == (
         f"phrasetool: {tmp_path / 'target'}: knows 0.0% of the running words of the source and 100.0% of those of "
         "the other side: source and target look swapped; --force continues anyway"
     )

@@ -19,8 +19,8 @@ def files(tmp_path_factory):
     for which, side in enumerate(("source", "target")):
         phrases = [line.split(b" ||| ")[which] for line in pair_lines().splitlines()]
         text = write(folder / f"{side}.txt", b"\n".join(phrases[which::2]) + b"\n")
-        done = run_inside("train", "autoencoder", text, "-o", folder / side, "--seed", which, *SMALL)
-        assert done.code == 0, done.err
+        outcome = run_inside("train", "autoencoder", text, "-o", folder / side, "--seed", which, *SMALL)
+        assert outcome.code == 0, outcome.err
     return folder, pairs
 
 
@@ -31,17 +31,17 @@ def both(folder):
 def test_frozen_autoencoders_are_the_encoders(files, tmp_path):
     folder, pairs = files
     options = ("--freeze-encoders", "--loss", "syn-projection", "--epochs", "2")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *options)
-    assert done.code == 0, done.err
-    assert "encoder mean-max" in done.err
-    assert "n=24" in done.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *options)
+    assert outcome.code == 0, outcome.err
+    assert "encoder mean-max" in outcome.err
+    assert "n=24" in outcome.err
     model = BilingualModel.load(tmp_path / "m")
     assert (model.kind.word_units, model.kind.heads, model.dimension) == (8, 3, 24)
     for side in ("source", "target"):
         vocabulary = getattr(model, f"{side}_vocabulary")
-        wanted = AutoencoderModel.load(folder / side).encoder_arrays(vocabulary.words)
+        expected = AutoencoderModel.load(folder / side).encoder_arrays(vocabulary.words)
         for name, array in getattr(model, side).arrays().items():
-            assert np.array_equal(array, wanted[name]) != name.startswith("transform"), name
+            assert np.array_equal(array, expected[name]) != name.startswith("transform"), name
     training = json.loads((tmp_path / "m" / "config.json").read_text())["training"]
     assert training["source_autoencoder"] == str(folder / "source")
     assert training["freeze_encoders"] is True
@@ -54,16 +54,16 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
     flags = ("--attention-layers", layers, "--learning-rate", "0.001") if layers == "trained" else ()
     # How far vectors move in an iteration depends on the temperature.
     flags = (*flags, "--temperature", "0.1")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--epochs", "1", *flags)
-    assert done.code == 0, done.err
-    assert "source word vectors:" in done.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *start, "--epochs", "1", *flags)
+    assert outcome.code == 0, outcome.err
+    assert "source word vectors:" in outcome.err
     model = BilingualModel.load(tmp_path / "m")
-    wanted = AutoencoderModel.load(folder / "source").encoder_arrays(model.source_vocabulary.words)
-    found = model.source.arrays()
-    assert np.array_equal(found["query"], wanted["query"]) is (layers == "fixed")
+    expected = AutoencoderModel.load(folder / "source").encoder_arrays(model.source_vocabulary.words)
+    result = model.source.arrays()
+    assert np.array_equal(result["query"], expected["query"]) is (layers == "fixed")
     for name in ("query", "word_vectors"):
-        assert np.abs(found[name] - wanted[name]).max() < 0.1
-    assert not np.array_equal(found["word_vectors"], wanted["word_vectors"])
+        assert np.abs(result[name] - expected[name]).max() < 0.1
+    assert not np.array_equal(result["word_vectors"], expected["word_vectors"])
     assert "source_autoencoder" in model.training
     assert "target_autoencoder" not in model.training
 
@@ -81,20 +81,20 @@ def test_one_autoencoder_and_no_freezing(files, tmp_path, layers):
 )
 def test_what_contradicts_an_autoencoder_is_bad_usage(files, tmp_path, arguments, code, message):
     folder, pairs = files
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *arguments, "-q")
-    assert done.code == code
-    assert message in done.err
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *both(folder), *arguments, "-q")
+    assert outcome.code == code
+    assert message in outcome.err
 
 
 def test_models_of_the_other_kind_are_refused(files, tmp_path):
     folder, pairs = files
     assert run_inside("train", pairs, "-o", tmp_path / "m", "--dimension", "6", "--epochs", "1", "-q").code == 0
-    done = run_inside("train", pairs, "-o", tmp_path / "n", "--source-autoencoder", tmp_path / "m", "-q")
-    assert "a model of phrase pairs; this needs an autoencoder of one language" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "n", "--source-autoencoder", tmp_path / "m", "-q")
+    assert "a model of phrase pairs; this needs an autoencoder of one language" in outcome.message
     for command in (("evaluate-model", pairs), ("annotate", pairs), ("prune", pairs, "-t", "0")):
-        done = run_inside(*command, "-m", folder / "source")
-        assert done.code == 1
-        assert "an autoencoder of one language; this needs a model of phrase pairs" in done.message
+        outcome = run_inside(*command, "-m", folder / "source")
+        assert outcome.code == 1
+        assert "an autoencoder of one language; this needs a model of phrase pairs" in outcome.message
     text = run_inside("inspect", folder / "source").out.decode()
     assert "model:autoencoder-" in text
     assert "text words" in text
@@ -104,23 +104,23 @@ def test_an_autoencoder_of_another_architecture_cannot_encode_phrases(files, tmp
     folder, pairs = files
     options = ("--architecture", "mean", "-o", tmp_path / "mean", *SMALL)
     assert run_inside("train", "autoencoder", folder / "source.txt", *options).code == 0
-    done = run_inside("train", pairs, "-o", tmp_path / "m", "--source-autoencoder", tmp_path / "mean", "-q")
-    assert done.code == 1
-    assert f"{tmp_path / 'mean'}: a mean autoencoder has no mean-max encoder" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--source-autoencoder", tmp_path / "mean", "-q")
+    assert outcome.code == 1
+    assert f"{tmp_path / 'mean'}: a mean autoencoder has no mean-max encoder" in outcome.message
 
 
 def test_a_phrase_beyond_the_limit_of_an_encoder_is_one_line(tmp_path):
     pairs = write(tmp_path / "pairs.gz", b"".join(b"a%d a ||| b\n" % i for i in range(20)) + b"a " * 600 + b"||| b c\n")
     options = ("--architecture", "mean-max", "--dimension", "8", "--word-units", "4", "--max-length", "700", "-q")
-    done = run_inside("train", pairs, "-o", tmp_path / "m", *options)
-    assert done.code == 1
-    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", *options)
+    assert outcome.code == 1
+    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in outcome.message
     short = ("--max-length", "7", "--epochs", "1")
     assert run_inside("train", pairs, "-o", tmp_path / "m", *options, *short).code == 0
     table = write(tmp_path / "t.gz", b"a " * 600 + b"||| b ||| 0.5\n")
-    done = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz", "-q")
-    assert done.code == 1
-    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in done.message
+    outcome = run_inside("annotate", table, "-m", tmp_path / "m", "-o", tmp_path / "a.gz", "-q")
+    assert outcome.code == 1
+    assert "a phrase of 600 words is longer than the 511 that mean-max can encode" in outcome.message
     assert not (tmp_path / "a.gz").exists()
 
 
@@ -137,7 +137,7 @@ def test_what_knows_no_word_of_a_side_is_refused(tmp_path, option, content, mess
     # So few words that their language cannot be told from the share that is known.
     pairs = write(tmp_path / "pairs", b"".join(b"a%d b ||| c%d d\n" % (i, i) for i in range(30)))
     start = write(tmp_path / "start", content)
-    done = run_inside("train", pairs, "-o", tmp_path / "m", "--epochs", 1, option, start, "-q")
-    assert done.code == 1
-    assert done.message.startswith(f"phrasetool: {start}: {message}")
+    outcome = run_inside("train", pairs, "-o", tmp_path / "m", "--epochs", 1, option, start, "-q")
+    assert outcome.code == 1
+    assert outcome.message.startswith(f"phrasetool: {start}: {message}")
     assert not (tmp_path / "m").exists()

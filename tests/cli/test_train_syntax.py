@@ -23,12 +23,14 @@ def train(*arguments):
 
 
 def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_path):
-    done = train(*bitext, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
-    assert done.code == 0, done.err
+    outcome = train(
+        *bitext, "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "m", "--json", tmp_path / "j.json"
+    )
+    assert outcome.code == 0, outcome.err
     model = SyntaxModel.load(tmp_path / "m")
-    assert f"{model.training['examples']:,} examples, 8 more as the development set; 330 pieces" in done.err
-    assert "epoch 3/3: loss " in done.err
-    assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
+    assert f"{model.training['examples']:,} examples, 8 more as the development set; 330 pieces" in outcome.err
+    assert "epoch 3/3: loss " in outcome.err
+    assert f"saved {model.signature} to {tmp_path / 'm'}" in outcome.err
     assert [line["epoch"] for line in json.loads((tmp_path / "j.json").read_text())["log"]] == [1, 2, 3]
     assert model.training["bitexts"] == [list(map(str, bitext[1:]))]
 
@@ -49,21 +51,21 @@ def test_it_is_trained_looked_at_and_learns_more(bitext, toy_tagger_folder, tmp_
 
 
 def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_tagger_folder, tmp_path):
-    given = ("--language-text", "de", bitext[4], "--language-text", "en", bitext[2], "--tagger", toy_tagger_folder)
-    done = train(*given, *OPTIONS, "-o", tmp_path / "m")
-    assert done.code == 0, done.err
+    arguments = ("--language-text", "de", bitext[4], "--language-text", "en", bitext[2], "--tagger", toy_tagger_folder)
+    outcome = train(*arguments, *OPTIONS, "-o", tmp_path / "m")
+    assert outcome.code == 0, outcome.err
     model = SyntaxModel.load(tmp_path / "m")
     assert model.languages == model.targets == ("de", "en")
     assert sum(model.training["pairs"].values()) == model.training["examples"]
     assert set(model.training["pairs"]) == {"de-de", "en-en"}
-    assert model.training["texts"] == [list(map(str, given[1:3])), list(map(str, given[4:6]))]
-    more = train(*bitext, *given, *OPTIONS, "-o", tmp_path / "n")
+    assert model.training["texts"] == [list(map(str, arguments[1:3])), list(map(str, arguments[4:6]))]
+    more = train(*bitext, *arguments, *OPTIONS, "-o", tmp_path / "n")
     assert more.code == 0, more.err
     # They are learnt so as parts of the bitext already.
     assert SyntaxModel.load(tmp_path / "n").training["pairs"]["en-de"] > 0
     other = train("--language-text", "xx", bitext[2], "--tagger", toy_tagger_folder, *OPTIONS, "-o", tmp_path / "o")
     assert (other.code, "--language-text: unknown language 'xx'; the tagger knows en, de" in other.err) == (2, True)
-    none = train(*given, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
+    none = train(*arguments, "--no-own-language", *OPTIONS, "-o", tmp_path / "o")
     assert (none.code, "leave out --no-own-language" in none.err) == (2, True)
     empty = tmp_path / "empty"
     empty.write_text("The cat\n\nThe dog\n")
@@ -100,8 +102,8 @@ def test_texts_without_translations_are_learnt_with_their_own_tags(bitext, toy_t
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(arguments, said, tmp_path):
-    done = train(*arguments, "-o", tmp_path / "m")
-    assert (done.code, said in done.err) == (2, True), done.err
+    outcome = train(*arguments, "-o", tmp_path / "m")
+    assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "m").exists()
 
 

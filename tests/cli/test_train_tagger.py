@@ -24,12 +24,12 @@ def train(*arguments):
 
 def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
     dev = [x for name in ("en", "de") for x in ("--dev", name, treebank_file(tmp_path / f"dev.{name}", name, 20, 2))]
-    done = train(*banks, *dev, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
-    assert done.code == 0, done.err
+    outcome = train(*banks, *dev, "-o", tmp_path / "m", "--json", tmp_path / "j.json")
+    assert outcome.code == 0, outcome.err
     model = TaggerModel.load(tmp_path / "m")
-    assert "words of 120 sentences in en, de" in done.err
-    assert "epoch 6/6: loss " in done.err
-    assert f"saved {model.signature} to {tmp_path / 'm'}" in done.err
+    assert "words of 120 sentences in en, de" in outcome.err
+    assert "epoch 6/6: loss " in outcome.err
+    assert f"saved {model.signature} to {tmp_path / 'm'}" in outcome.err
     assert [line["epoch"] for line in json.loads((tmp_path / "j.json").read_text())["log"]] == [1, 2, 3, 4, 5, 6]
     assert model.training["treebanks"] == [["en", str(banks[2])], ["de", str(banks[5])]]
 
@@ -40,15 +40,15 @@ def test_it_is_trained_looked_at_and_measured(banks, tmp_path):
     measured = run_inside("evaluate-model", tmp_path / "dev.de", "-m", tmp_path / "m", "--language", "de",
                           "--json", tmp_path / "e.json")  # fmt: skip
     assert measured.code == 0, measured.err
-    found = json.loads((tmp_path / "e.json").read_text())
-    assert found["accuracy"] == model.training["development"]["de"]["accuracy"] > 0.9
-    assert f"  accuracy                 {found['accuracy']:6.1%}" in measured.out.decode()
+    report = json.loads((tmp_path / "e.json").read_text())
+    assert report["accuracy"] == model.training["development"]["de"]["accuracy"] > 0.9
+    assert f"  accuracy                 {report['accuracy']:6.1%}" in measured.out.decode()
 
 
 def test_without_a_development_set_some_is_held_out(banks, tmp_path):
-    done = train(*banks, "-o", tmp_path / "m", "--epochs", 1)
-    assert done.code == 0, done.err
-    assert "one sentence in twenty of each language is held out" in done.err
+    outcome = train(*banks, "-o", tmp_path / "m", "--epochs", 1)
+    assert outcome.code == 0, outcome.err
+    assert "one sentence in twenty of each language is held out" in outcome.err
     assert TaggerModel.load(tmp_path / "m").training["sentences"] == {"en": 57, "de": 57}
 
 
@@ -65,23 +65,23 @@ def test_without_a_development_set_some_is_held_out(banks, tmp_path):
     ],
 )
 def test_wrong_arguments_are_usage_errors(arguments, said, tmp_path):
-    done = run_inside("train", "tagger", *arguments, "-o", tmp_path / "m")
-    assert (done.code, said in done.err) == (2, True), done.err
+    outcome = run_inside("train", "tagger", *arguments, "-o", tmp_path / "m")
+    assert (outcome.code, said in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "m").exists()
 
 
 def test_a_treebank_that_is_none_is_refused_with_its_line(tmp_path):
     file = write(tmp_path / "a.conllu", b"1\ta\t_\tNN\t_\t_\t_\t_\t_\t_\n")
-    done = run_inside("train", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
-    assert done.code == 1
-    assert f"{file}:1: unknown part of speech 'NN'" in done.message
+    outcome = run_inside("train", "tagger", "--treebank", "en", file, "-o", tmp_path / "m", "-q")
+    assert outcome.code == 1
+    assert f"{file}:1: unknown part of speech 'NN'" in outcome.message
 
 
 def test_flags_of_taggers_are_theirs(tmp_path):
-    done = run_inside("train", "pairs", "--treebank", "en", "a", "-o", tmp_path / "m")
-    assert (done.code, "--treebank is for `train tagger`" in done.err) == (2, True)
-    done = run_inside("train", "classifier", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
-    assert (done.code, "--dev names one development set" in done.err) == (2, True)
+    outcome = run_inside("train", "pairs", "--treebank", "en", "a", "-o", tmp_path / "m")
+    assert (outcome.code, "--treebank is for `train tagger`" in outcome.err) == (2, True)
+    outcome = run_inside("train", "classifier", "a", "b", "--dev", "c", "d", "--dev", "e", "f")
+    assert (outcome.code, "--dev names one development set" in outcome.err) == (2, True)
 
 
 def test_a_language_is_needed_to_measure(banks, tmp_path):
@@ -91,8 +91,8 @@ def test_a_language_is_needed_to_measure(banks, tmp_path):
         ((banks[2], "--language", "fr"), "unknown language 'fr'; the tagger knows en, de"),
         ((banks[2], banks[5], "--language", "en"), "a tagger is measured on one treebank"),
     ):
-        done = run_inside("evaluate-model", *arguments, "-m", tmp_path / "m")
-        assert (done.code, said in done.err) == (2, True), done.err
+        outcome = run_inside("evaluate-model", *arguments, "-m", tmp_path / "m")
+        assert (outcome.code, said in outcome.err) == (2, True), outcome.err
 
 
 def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatch):
@@ -101,11 +101,11 @@ def test_treebanks_may_stand_in_the_file_of_settings(banks, tmp_path, monkeypatc
     one = f"treebank = ['en', '{banks[2]}']\n"
     for text, languages in ((several, ("en", "de")), (one, ("en",))):
         write(tmp_path / "c.toml", f"[train]\n{text}".encode())
-        done = run_inside("--config", tmp_path / "c.toml", "train", "tagger", *OPTIONS, "--epochs", 1, "-o",
-                          tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
-        assert done.code == 0, done.err
+        outcome = run_inside("--config", tmp_path / "c.toml", "train", "tagger", *OPTIONS, "--epochs", 1, "-o",
+                             tmp_path / "m", "--overwrite", "--threads", 1)  # fmt: skip
+        assert outcome.code == 0, outcome.err
         assert TaggerModel.load(tmp_path / "m").languages == languages
     write(tmp_path / "c.toml", b"[train]\ntreebank = ['en']\n")
-    done = run_inside("--config", tmp_path / "c.toml", "train", "tagger", "-o", tmp_path / "m")
-    assert done.code == 1
-    assert "treebank of train: expected a list of 2 values, or several" in done.message
+    outcome = run_inside("--config", tmp_path / "c.toml", "train", "tagger", "-o", tmp_path / "m")
+    assert outcome.code == 1
+    assert "treebank of train: expected a list of 2 values, or several" in outcome.message

@@ -19,30 +19,30 @@ def text(tmp_path_factory):
 
 
 def translate(text, model, *arguments, **options):
-    done = run_inside("translate", text, "-m", model, "-q", *arguments, **options)
-    assert (done.code, done.err) == (0, ""), done.err
-    return done.out
+    outcome = run_inside("translate", text, "-m", model, "-q", *arguments, **options)
+    assert (outcome.code, outcome.err) == (0, ""), outcome.err
+    return outcome.out
 
 
 def test_translations_line_by_line(text, translator, tmp_path):
-    done = run_inside("translate", text, "-m", translator, "-o", tmp_path / "out.gz", "--json", "--threads", 1)
-    found, expected = read(tmp_path / "out.gz").decode().splitlines(), sentences(40, 5)[1]
-    assert len(found) == 40
-    assert found[7] == found[20] == ""
-    right = sum(one == other for one, other in zip(found, expected, strict=True))
+    outcome = run_inside("translate", text, "-m", translator, "-o", tmp_path / "out.gz", "--json", "--threads", 1)
+    result, expected = read(tmp_path / "out.gz").decode().splitlines(), sentences(40, 5)[1]
+    assert len(result) == 40
+    assert result[7] == result[20] == ""
+    right = sum(one == other for one, other in zip(result, expected, strict=True))
     assert right > 20
     assert b"&apos;s" in read(tmp_path / "out.gz")
-    document = json.loads(done.out)
+    document = json.loads(outcome.out)
     assert (document["sentences"], document["unknown_words"] < 20) == (40, True)
     assert document["signature"] == TranslatorModel.load(translator).signature
-    assert "40 sentences translated in " in done.err
+    assert "40 sentences translated in " in outcome.err
 
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_threads_and_splits_change_no_byte(text, translator, beam):
     whole = translate(text, translator, "--beam", beam, "--threads", 1)
-    done = run_outside("translate", "-", "-m", translator, "--beam", beam, "--threads", 2, "-q", stdin=read(text))
-    assert (done.code, done.out) == (0, whole)
+    outcome = run_outside("translate", "-", "-m", translator, "--beam", beam, "--threads", 2, "-q", stdin=read(text))
+    assert (outcome.code, outcome.out) == (0, whole)
     lines = read(text).splitlines(keepends=True)
     for size in (1, 13):
         parts = [b"".join(lines[i : i + size]) for i in range(0, len(lines), size)]
@@ -51,24 +51,24 @@ def test_threads_and_splits_change_no_byte(text, translator, beam):
 
 def test_the_best_translations_are_listed(text, translator, tmp_path):
     out = translate(text, translator, "--beam", 4, "--n-best-list", tmp_path / "list.gz", 3, "--device", "cpu")
-    found = read_n_best(str(tmp_path / "list.gz"))
-    assert found.names == (("Translator0", 1),)
+    result = read_n_best(str(tmp_path / "list.gz"))
+    assert result.names == (("Translator0", 1),)
     best = []
     for number, line in enumerate(out.splitlines()):
-        rows = np.flatnonzero(found.sentences == number)
+        rows = np.flatnonzero(result.sentences == number)
         # An empty line has one translation.
         assert len(rows) == (3 if line else 1)
-        assert (np.diff(found.totals[rows]) <= 0).all()
-        texts = [found.text(row) for row in rows.tolist()]
+        assert (np.diff(result.totals[rows]) <= 0).all()
+        texts = [result.text(row) for row in rows.tolist()]
         assert texts[0] == line
         for row, written in zip(rows.tolist(), texts, strict=True):
             words = len(written.split()) + 1
-            expected = found.totals[row] * words if line else 0
-            assert found.features[row, 0] == pytest.approx(expected, rel=1e-4)
+            expected = result.totals[row] * words if line else 0
+            assert result.features[row, 0] == pytest.approx(expected, rel=1e-4)
         best.append(texts[0])
     assert out == b"".join(line + b"\n" for line in best)
-    done = run_inside("translate", text, "-m", translator, "--beam", 2, "--n-best-list", tmp_path / "l", 3)
-    assert (done.code, "give --beam 3 or more" in done.message) == (2, True)
+    outcome = run_inside("translate", text, "-m", translator, "--beam", 2, "--n-best-list", tmp_path / "l", 3)
+    assert (outcome.code, "give --beam 3 or more" in outcome.message) == (2, True)
     assert "unknown device 'tpu'" in run_inside("translate", text, "-m", translator, "--device", "tpu").message
 
 
@@ -113,9 +113,9 @@ def test_a_table_limits_the_words(translator, tmp_path):
 
 def test_sentences_without_a_candidate_are_counted(translator, tmp_path):
     table = write(tmp_path / "t", b"hund ||| dog ||| 1\n")
-    done = run_inside("translate", "-", "-m", translator, "--table", table, stdin=b"hund\nmann\n\nfrau\n")
-    assert done.out == b"dog\n\n\n\n"
-    assert f"warning: {table}: 2 of 3 sentences have no candidate there; their translations are empty" in done.err
+    outcome = run_inside("translate", "-", "-m", translator, "--table", table, stdin=b"hund\nmann\n\nfrau\n")
+    assert outcome.out == b"dog\n\n\n\n"
+    assert f"warning: {table}: 2 of 3 sentences have no candidate there; their translations are empty" in outcome.err
 
 
 def test_repetitions_are_dropped(translator, tmp_path):
@@ -140,8 +140,10 @@ def test_words_that_training_never_saw(translator, tmp_path):
     assert translate("-", translator, stdin=b"hund\n").split()[:1] == [b"dog"]
     assert translate("-", translator, *with_words, stdin=b"hund\n").split()[:1] == [b"hound"]
     other = vector_file(tmp_path, words=["hound"], dog=" ".join(["1"] * 16))
-    done = run_inside("translate", "-", "-m", translator, "--new-words", new, "--target-vectors", other, stdin=b"a\n")
-    assert "not the vectors that the model was trained with: that of dog differs" in done.message
+    outcome = run_inside(
+        "translate", "-", "-m", translator, "--new-words", new, "--target-vectors", other, stdin=b"a\n"
+    )
+    assert "not the vectors that the model was trained with: that of dog differs" in outcome.message
 
 
 @pytest.mark.parametrize(
@@ -155,9 +157,9 @@ def test_words_that_training_never_saw(translator, tmp_path):
     ],
 )
 def test_lines_that_cannot_be_translated(translator, data, message):
-    done = run_inside("translate", "-", "-m", translator, stdin=data)
-    assert (done.code, done.out) == (1, b"")
-    assert message in done.message
+    outcome = run_inside("translate", "-", "-m", translator, stdin=data)
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert message in outcome.message
 
 
 def test_bad_requests(text, translator, model_folder, tmp_path):
@@ -167,16 +169,16 @@ def test_bad_requests(text, translator, model_folder, tmp_path):
     assert run_inside("translate", text, "-m", translator, "--new-words", text).code == 2
     assert "the output is the input" in run_inside("translate", text, "-m", translator, "-o", text).message
     assert run_inside("translate", text, "-m", translator, "--beam", 0).code == 2
-    done = run_inside("translate", text, "-m", translator, "--dictionary", tmp_path / "none")
-    assert "none" in done.message
-    done = run_inside("translate", "-", "-m", translator, "-q", stdin=b"lorem ipsum dolor\n" * 120)
-    assert "warning: standard input: the model knows 0.0% of its 360 words" in done.message
+    outcome = run_inside("translate", text, "-m", translator, "--dictionary", tmp_path / "none")
+    assert "none" in outcome.message
+    outcome = run_inside("translate", "-", "-m", translator, "-q", stdin=b"lorem ipsum dolor\n" * 120)
+    assert "warning: standard input: the model knows 0.0% of its 360 words" in outcome.message
     assert run_inside("translate", "-", "-m", translator, "-q", stdin=b"").out == b""
 
 
 def test_inspect_and_neighbours(translator):
-    done = run_inside("inspect", translator)
-    lines = [line.split() for line in done.out.decode().splitlines()]
+    outcome = run_inside("inspect", translator)
+    lines = [line.split() for line in outcome.out.decode().splitlines()]
     for expected in (["cell", "gru"], ["units", "32"], ["preset", "gru"], ["loss", "syn-projection"]):
         assert expected in lines
     assert any(line[0] == "temperature" for line in lines)
@@ -185,11 +187,11 @@ def test_inspect_and_neighbours(translator):
     assert document["words"] == {"source": 12, "target": 12}
     model = TranslatorModel.load(translator)
     assert document["numbers"] == sum(array.size for array in model.arrays.values())
-    found = json.loads(run_inside("neighbours", "der hund", "-m", translator, "-k", 3, "--json").out)
-    words = [[near["word"] for near in step] for step in found["predicted"]]
+    report = json.loads(run_inside("neighbours", "der hund", "-m", translator, "-k", 3, "--json").out)
+    words = [[near["word"] for near in step] for step in report["predicted"]]
     assert [near[0] for near in words] == ["the", "dog", "</s>"]
     assert all(len(near) == 3 for near in words)
-    cosines = [near["similarity"] for near in found["predicted"][0]]
+    cosines = [near["similarity"] for near in report["predicted"][0]]
     assert cosines == sorted(cosines, reverse=True)
     assert "a source sentence has no word" in run_inside("neighbours", "", "-m", translator).message
     assert run_inside("neighbours", "hund", "-m", translator, "--side", "source").code == 2

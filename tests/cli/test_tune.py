@@ -71,14 +71,14 @@ def run(model, *options, ini="moses.ini", source="dev.src", reference="dev.ref",
 @pytest.mark.parametrize("search", ["stack", "cube"])
 def test_a_model_learns_which_score_to_follow(model, algorithm, search):
     log = model / "log.jsonl"
-    done = run(model, "--algorithm", algorithm, "--search", search, "--log", log)
-    assert done.code == 0, done.err
+    outcome = run(model, "--algorithm", algorithm, "--search", search, "--log", log)
+    assert outcome.code == 0, outcome.err
     runs = [json.loads(line) for line in read(log).splitlines()]
     assert runs[0]["bleu"] < 20
     best = max(runs, key=lambda run: run["bleu"])
     assert best["bleu"] > 90
-    assert f"best: run {best['run']}, BLEU {best['bleu']:.2f} (at the start {runs[0]['bleu']:.2f})" in done.err
-    assert done.err.count("new translations") == len(runs)
+    assert f"best: run {best['run']}, BLEU {best['bleu']:.2f} (at the start {runs[0]['bleu']:.2f})" in outcome.err
+    assert outcome.err.count("new translations") == len(runs)
     ini = read_moses_ini(str(model / "tuned.ini"))
     for name in TUNED:
         np.testing.assert_allclose(ini.weights[name], best["weights"][name], rtol=1e-8)
@@ -92,15 +92,15 @@ def test_a_model_learns_which_score_to_follow(model, algorithm, search):
 
 
 def test_the_seed_decides_and_threads_do_not(model):
-    found = {}
+    collected = {}
     for name, options in (("a", []), ("b", ["--threads", 2]), ("c", ["--seed", 2]), ("d", ["--restarts", 2])):
         assert run(model, "--iterations", 3, "-q", *options, output=f"{name}.ini").code == 0
-        found[name] = read(model / f"{name}.ini")
-    assert found["a"] == found["b"]
+        collected[name] = read(model / f"{name}.ini")
+    assert collected["a"] == collected["b"]
     # The first line names the seed.
-    weights = {name: text.partition(b"\n")[2] for name, text in found.items()}
+    weights = {name: text.partition(b"\n")[2] for name, text in collected.items()}
     assert weights["a"] != weights["c"]
-    assert b"of start" in found["d"]
+    assert b"of start" in collected["d"]
 
 
 def test_weights_that_must_not_be_tuned_stay(model):
@@ -119,24 +119,24 @@ def test_candidates_are_the_decoders(model):
     tuned[0] = False
     decoder = NBestDecoder(translator, text.sentences, described.search, 7, tuned, tick=lambda: ticks.append(1))
     weights = np.arange(1.0, tuned.sum() + 1)
-    found = decoder(weights)
+    result = decoder(weights)
     other = translator.with_weights(decoder.all_weights(weights))
     assert decoder.all_weights(weights)[0] == described.weights[0]
     assert decoder.all_weights(weights)[tuned].tolist() == weights.tolist()
     expected = list(other.translate_all(text.sentences, described.search, 7))
     assert len(ticks) == len(expected) == 13
-    assert found.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
+    assert result.sentence.tolist() == [s for s, translation in enumerate(expected) for _ in range(len(translation))]
     words = [other.words(t, d).tolist() for t in expected for d in range(len(t))]
-    assert [row.tolist() for row in found.words] == words
-    np.testing.assert_allclose(found.features, np.concatenate([t.features[:, tuned] for t in expected]), rtol=1e-6)
+    assert [row.tolist() for row in result.words] == words
+    np.testing.assert_allclose(result.features, np.concatenate([t.features[:, tuned] for t in expected]), rtol=1e-6)
     assert words[-1] == []
 
 
 def test_words_of_the_reference_that_no_entry_has_match_nothing(model):
     write(model / "strange.ref", b"xx yy zz vv\n" * 12)
-    done = run(model, "--iterations", 2, "--force", reference="strange.ref")
-    assert done.code == 0
-    assert "BLEU 0.00" in done.err
+    outcome = run(model, "--iterations", 2, "--force", reference="strange.ref")
+    assert outcome.code == 0
+    assert "BLEU 0.00" in outcome.err
     symbols = Symbols([b"a"])
     assert symbols.read_lines(b"a b a\n", add=False)[0].tolist() == [0, -1, 0]
 
@@ -170,18 +170,18 @@ def test_bad_input_leaves_nothing_behind(model, changes, message):
     for name, data in changes.items():
         write(model / name, data)
     before = sorted(os.listdir(model))
-    done = run(model, "--log", model / "log.jsonl")
-    assert done.code == 1
-    assert message in done.message
+    outcome = run(model, "--log", model / "log.jsonl")
+    assert outcome.code == 1
+    assert message in outcome.message
     assert sorted(os.listdir(model)) == before
 
 
 def test_nothing_to_tune(model):
     text = INI.format(penalty="").replace("-0.2", "0").replace("0.1 0.5", "0 0")
     write(model / "moses.ini", text.replace("= 0.2", "= 0").replace("= 0.1", "= 0").encode())
-    done = run(model)
-    assert done.code == 1
-    assert done.message.endswith("moses.ini: no weight to tune: all are 0, or have tuneable=false")
+    outcome = run(model)
+    assert outcome.code == 1
+    assert outcome.message.endswith("moses.ini: no weight to tune: all are 0, or have tuneable=false")
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_bad_usage(model, options):
 
 
 def test_outputs_must_not_be_inputs(model):
-    done = run(model, output="moses.ini")
-    assert done.code == 1
-    assert "the output is the input" in done.message
+    outcome = run(model, output="moses.ini")
+    assert outcome.code == 1
+    assert "the output is the input" in outcome.message
 
 
 def lines_of(path):
@@ -278,10 +278,10 @@ WRONG = [
 def test_a_development_set_that_makes_no_sense(model, make):
     source, reference, message = make(model)
     before = sorted(os.listdir(model))
-    done = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
-    assert done.code == 1
-    assert re.search(message, done.message), done.message
-    assert done.message.endswith("; --force continues anyway")
+    outcome = run(model, "--log", model / "log", "--iterations", 2, "-q", source=source, reference=reference)
+    assert outcome.code == 1
+    assert re.search(message, outcome.message), outcome.message
+    assert outcome.message.endswith("; --force continues anyway")
     assert sorted(os.listdir(model)) == before
     forced = run(model, "--force", "--iterations", 1, "-q", source=source, reference=reference)
     assert forced.code == 0
@@ -300,9 +300,9 @@ def test_coverage_is_looked_at_before_anything_is_decoded(model, monkeypatch):
 def test_texts_without_words(model):
     write(model / "blank", b" \n" * 12)
     for source, reference in (("blank", "dev.ref"), ("dev.src", "blank")):
-        done = run(model, "--force", source=source, reference=reference)
-        assert done.code == 1
-        assert done.message.endswith("blank: has no words; expected a tokenised sentence a line")
+        outcome = run(model, "--force", source=source, reference=reference)
+        assert outcome.code == 1
+        assert outcome.message.endswith("blank: has no words; expected a tokenised sentence a line")
 
 
 def test_a_table_without_entries_is_not_taken_for_a_wrong_text(model):
@@ -320,13 +320,13 @@ def test_a_small_right_set_is_right(model):
     refused = run(model, "--iterations", 2, "-q", source="one.src", reference="one.ref")
     assert refused.code == 1
     assert refused.message.endswith(f"{few}; --force continues anyway")
-    done = run(model, "--iterations", 2, "-q", "--force", source="one.src", reference="one.ref")
-    assert (done.code, done.message.endswith(few)) == (0, True)
+    outcome = run(model, "--iterations", 2, "-q", "--force", source="one.src", reference="one.ref")
+    assert (outcome.code, outcome.message.endswith(few)) == (0, True)
 
 
 def test_half_known_is_told(model):
     write(model / "half.src", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.src")))
     write(model / "half.ref", b"".join(line.rsplit(b" ", 3)[0] + b" x y z\n" for line in lines_of(model / "dev.ref")))
-    done = run(model, "--iterations", 1, "-q", source="half.src", reference="half.ref")
-    assert done.code == 0
-    assert re.search(r"warning: .*half\.src: [345]\d\.\d % of its 7\d+ tokens have a translation in ", done.message)
+    outcome = run(model, "--iterations", 1, "-q", source="half.src", reference="half.ref")
+    assert outcome.code == 0
+    assert re.search(r"warning: .*half\.src: [345]\d\.\d % of its 7\d+ tokens have a translation in ", outcome.message)

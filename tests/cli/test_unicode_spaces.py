@@ -62,19 +62,21 @@ def test_white_space_counts_as_a_letter(tmp_path, monkeypatch, command):
         for file, text in FILES.items():
             write(folder / file, text.replace(MARK, sign).encode())
         monkeypatch.chdir(folder)
-        done = run_inside(*command)
-        assert done.code == 0, (name, done.err)
+        outcome = run_inside(*command)
+        assert outcome.code == 0, (name, outcome.err)
         outputs = [folder / file for file in ("out", "second", "third") if (folder / file).exists()]
-        return done.err, [path.read_bytes().decode().replace(sign, MARK) for path in outputs]
+        return outcome.err, [path.read_bytes().decode().replace(sign, MARK) for path in outputs]
 
-    said, plain = run("plain", MARK)
+    messages, plain = run("plain", MARK)
     for name, space in SPACES.items():
         # A carriage return ends a word for lmplz, and is refused in what is written.
         if space == "\r" and command[0] in ("lm", "augment", "export", "extract"):
             continue
-        odd_said, odd = run(name, space)
+        odd_messages, odd = run(name, space)
         # What cannot be printed is shown as a question mark.
-        assert _VARYING.sub("", odd_said.replace(space, MARK).replace("?", MARK)) == _VARYING.sub("", said), name
+        assert _VARYING.sub("", odd_messages.replace(space, MARK).replace("?", MARK)) == _VARYING.sub("", messages), (
+            name
+        )
         assert len(plain) == len(odd) > 0, name
         assert [described(text, space) for text in odd] == [described(text, space) for text in plain], name
 
@@ -93,9 +95,9 @@ def test_a_new_entry_is_of_the_word_that_the_decoder_reads(tmp_path, monkeypatch
     assert run_inside("augment", "table", "--text", "more", "-o", "new", "-q").code == 0
     assert run_inside("lm", "source", "--order", 2, "-o", "lm.arpa", "-q").code == 0
     assert run_inside("moses-ini", "--table", "new", "--lm", "lm.arpa", "-o", "ini", "-q").code == 0
-    done = run_inside("decode", "--moses-ini", "ini", "more", "-o", "out")
-    assert done.code == 0, done.err
-    assert "0 words have no translation" in done.err
+    outcome = run_inside("decode", "--moses-ini", "ini", "more", "-o", "out")
+    assert outcome.code == 0, outcome.err
+    assert "0 words have no translation" in outcome.err
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)

@@ -12,10 +12,10 @@ def test_signature_names_all_that_figures_depend_on():
 
     first, *rest = version_signature().split("|")
     assert first == f"phrasetool {__version__}"
-    found = dict(part.split(":") for part in rest)
-    assert list(found) == ["python", *PACKAGES, "system"]
-    assert found["numpy"] == numpy.__version__
-    assert all(found.values())
+    result = dict(part.split(":") for part in rest)
+    assert list(result) == ["python", *PACKAGES, "system"]
+    assert result["numpy"] == numpy.__version__
+    assert all(result.values())
 
 
 def test_a_package_that_is_not_there(monkeypatch):
@@ -28,6 +28,6 @@ def test_a_package_that_is_not_there(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--version", "prune", "--nonsense")], ids=" ".join)
 def test_version_is_one_line_before_all_else(arguments):
-    done = run_inside(*arguments)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.decode() == version_signature() + "\n"
+    outcome = run_inside(*arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.decode() == version_signature() + "\n"

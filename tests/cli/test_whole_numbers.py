@@ -48,7 +48,7 @@ def test_numbers_that_are_too_large(names):
         count += 1
         for number in (10**20, LARGEST_NUMBER + 1):
             values = ["x"] * (len(kinds) - 1) + [number]
-            done = run_inside(*names, *required(parameters, names[0]), option.opts[-1], *values)
-            assert done.code == 2, (option.name, done.message)
-            assert f"{number} is not in the range" in done.message, option.name
+            outcome = run_inside(*names, *required(parameters, names[0]), option.opts[-1], *values)
+            assert outcome.code == 2, (option.name, outcome.message)
+            assert f"{number} is not in the range" in outcome.message, option.name
     assert bool(count) != (names[0] in _WITHOUT)

@@ -57,8 +57,8 @@ def test_an_unsorted_table_is_refused_sorted_or_taken_by_force(tmp_path, name):
 
     in_order = run_inside(command, *options, write(tmp_path / "sorted", SORTED), "-q", "-o", "-")
     assert 0 < in_order.out.count(b"\n") < SORTED.count(b"\n")
-    done = run_inside(command, *options, shuffled, "-q", "-o", out, "--sort")
-    assert (done.code, done.err, read(out)) == (0, "", in_order.out)
+    outcome = run_inside(command, *options, shuffled, "-q", "-o", out, "--sort")
+    assert (outcome.code, outcome.err, read(out)) == (0, "", in_order.out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shuffled.gz", "sorted"]
 
     forced = run_inside(command, *options, shuffled, "-q", "-o", out, "--force")
@@ -72,10 +72,10 @@ def test_where_no_source_is_looked_at_as_a_whole_the_order_does_not_matter(tmp_p
     for none in (("--protect", "none"), ("--keep-top", "0")):
         for method in ("count", "probability+count", "probability"):
             command = ("prune", "-t", "0.75", "--method", method, *none, "-q")
-            done, expected = run_inside(*command, shuffled), run_inside(*command, ordered)
-            assert (done.code, done.err) == (0, "")
-            assert sorted(done.out.splitlines()) == sorted(expected.out.splitlines())
-        assert 0 < done.out.count(b"\n") < SHUFFLED.count(b"\n")
+            outcome, expected = run_inside(*command, shuffled), run_inside(*command, ordered)
+            assert (outcome.code, outcome.err) == (0, "")
+            assert sorted(outcome.out.splitlines()) == sorted(expected.out.splitlines())
+        assert 0 < outcome.out.count(b"\n") < SHUFFLED.count(b"\n")
 
 
 def test_places_among_the_entries_of_a_source_need_its_order(tmp_path):
@@ -93,19 +93,19 @@ def test_standard_input_is_sorted_too(tmp_path):
 
 def test_groups_do_not_matter_where_nothing_is_kept_for_its_source(tmp_path):
     table = write(tmp_path / "t", SHUFFLED)
-    done = run_inside(
+    outcome = run_inside(
         "prune", "-t", "0.5", "--similarity-columns", "1,3", "--scale", "raw", "--protect", "none", table, "-q"
     )
-    assert (done.code, done.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     assert run_inside("threshold-filter", "2:0.75", table, "-q").err == ""
 
 
 def test_smoothing_of_a_pruned_table(tmp_path):
     out = tmp_path / "o"
     for whole in (SORTED, SHUFFLED):
-        done = run_inside("annotate", write(tmp_path / "t", whole), "--smoothing", "good-turing", "-o", out)
-        assert done.code == 0
-        assert "looks pruned" not in done.err
+        outcome = run_inside("annotate", write(tmp_path / "t", whole), "--smoothing", "good-turing", "-o", out)
+        assert outcome.code == 0
+        assert "looks pruned" not in outcome.err
     out.unlink()
     lines = naive.split_lines(SORTED)
     table = write(tmp_path / "t", b"".join(line for line in lines if not line.startswith(b"s7 ||| t7 1")))

@@ -51,11 +51,11 @@ def _run_kenlm(data: bytes) -> None:
 
 
 def _run_n_best(data: bytes) -> None:
-    found = read_n_best(written("n.best", data))
-    for i, line in enumerate(found.lines):
-        found.text(i)
+    result = read_n_best(written("n.best", data))
+    for i, line in enumerate(result.lines):
+        result.text(i)
         with_features(line, b"New= 1", b"2")
-    if b"".join(found.lines).removesuffix(b"\n") != data.removeprefix(_MARK).removesuffix(b"\n"):
+    if b"".join(result.lines).removesuffix(b"\n") != data.removeprefix(_MARK).removesuffix(b"\n"):
         raise Wrong("the lines of the list are not what was read")
 
 

@@ -67,8 +67,8 @@ def _run_model(data: bytes) -> None:
 
 
 def _run_encoder(data: bytes) -> None:
-    found = find_text_encoder(_written_folder(data))
-    found.load().encode(["s1 s2", "", "t5 nothing"], "source")
+    result = find_text_encoder(_written_folder(data))
+    result.load().encode(["s1 s2", "", "t5 nothing"], "source")
 
 
 def _run_safetensors(data: bytes) -> None:

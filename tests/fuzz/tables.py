@@ -42,9 +42,9 @@ def _faulty(data: bytes, scores: int) -> list[int]:
 def _check_rest(what: str, found: list[bytes], lines: list[bytes], refused: list[int]) -> None:
     """Lines in are lines out and lines refused, in their order."""
     gone = set(refused)
-    wanted = [line for i, line in enumerate(lines) if i not in gone]
-    if found != wanted:
-        at = next((i for i, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), -1)
+    expected = [line for i, line in enumerate(lines) if i not in gone]
+    if found != expected:
+        at = next((i for i, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), -1)
         raise Wrong(f"{what}: {len(lines)} lines, {len(gone)} refused, {len(found)} out; first difference {at}")
 
 

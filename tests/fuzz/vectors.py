@@ -16,10 +16,10 @@ _BINARY = b"3 4\n" + b"".join(
 
 
 def _run(data: bytes) -> None:
-    found = load_vectors(written("vectors", data), _WANTED)
-    if len({vector.shape for vector in found.values()}) > 1 or any(v.ndim != 1 for v in found.values()):
+    result = load_vectors(written("vectors", data), _WANTED)
+    if len({vector.shape for vector in result.values()}) > 1 or any(v.ndim != 1 for v in result.values()):
         raise Wrong("vectors of different lengths")
-    if any(vector.dtype != np.float32 for vector in found.values()):
+    if any(vector.dtype != np.float32 for vector in result.values()):
         raise Wrong("vectors of another type")
 
 

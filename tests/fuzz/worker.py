@@ -35,8 +35,8 @@ _MEMORY = 6 << 30
 
 def targets() -> dict[str, Any]:
     """All targets, by name."""
-    found = (target for family in FAMILIES for target in importlib.import_module(f"tests.fuzz.{family}").TARGETS)
-    return {target.name: target for target in found}
+    result = (target for family in FAMILIES for target in importlib.import_module(f"tests.fuzz.{family}").TARGETS)
+    return {target.name: target for target in result}
 
 
 def family_of(name: str) -> Any:
@@ -152,18 +152,18 @@ def main() -> None:
     # Kernels are compiled, or loaded, by what is right.
     for seed in target.seeds:
         worker.run([seed] * (target.lines or 1))
-    began, done = time.monotonic(), options.first
+    began, result = time.monotonic(), options.first
     worker.inputs = worker.refused = 0
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for batch in batches(options.first, options.count, options.seconds):
         progress(batch)
         signal.setitimer(signal.ITIMER_REAL, _LIMIT)
         worker.run(inputs_of(target, options.seed, batch))
-        done = batch + 1
+        result = batch + 1
     signal.setitimer(signal.ITIMER_REAL, 0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({
-        "inputs": worker.inputs, "refused": worker.refused, "next": done, "seconds": time.monotonic() - began,
+        "inputs": worker.inputs, "refused": worker.refused, "next": result, "seconds": time.monotonic() - began,
         "peak": peak, "faults": worker.faults,
     }))  # fmt: skip
 

@@ -43,14 +43,14 @@ MODULES = ["phrasetool", *sorted({name.partition(":")[0] for name in _LIBRARY.va
 
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_do_what_they_say(module, at_work):
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), globs=at_work)
-    examples = [test for test in found if test.examples]
+    result = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module), globs=at_work)
+    examples = [test for test in result if test.examples]
     assert examples
     runner = doctest.DocTestRunner(verbose=False)
     for test in examples:
-        said = []
-        runner.run(test, out=said.append)
-        assert runner.failures == 0, "".join(said)
+        recorded = []
+        runner.run(test, out=recorded.append)
+        assert runner.failures == 0, "".join(recorded)
 
 
 @pytest.mark.parametrize("name", sorted(_LIBRARY))
@@ -97,12 +97,12 @@ def test_the_tour(demo, tmp_path):
     shutil.copy(ROOT / "docs/tour.ipynb", notebook)
     code = "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]); import generate_tour as tour\n"
     code += "tour.NOTEBOOK = Path(sys.argv[1]); tour.main()"
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, notebook, ROOT / "docs"], cwd=tmp_path,
         env=clean_environment(MPLCONFIGDIR=os.environ.get("MPLCONFIGDIR", str(tmp_path))), capture_output=True,
         text=True, timeout=280, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert outcome.returncode == 0, outcome.stderr
     shown, printed = (_printed_by_cells(path) for path in (ROOT / "docs/tour.ipynb", notebook))
     assert len(shown) == len(printed) > 6
     for one, other in zip(shown, printed, strict=True):

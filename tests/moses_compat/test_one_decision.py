@@ -106,8 +106,8 @@ def test_files_and_loaded_model(workspace, lines, protection, size, method, freq
         stats=str(workspace / "stats"), protect_frequent=frequent,
     )  # fmt: skip
     with Input(str(table)) as source:
-        wanted = MeasureRequest(similarities=MEANING, scan=request.scan, occurrences=True)
-        measures = measure_table(source, wanted).whole()
+        expected = MeasureRequest(similarities=MEANING, scan=request.scan, occurrences=True)
+        measures = measure_table(source, expected).whole()
     cut = ("threshold", 0.0) if own else ("size", size)
     system = PruningSystem(name, combine, *cut, protect, k, protect_frequent=frequent)
     try:

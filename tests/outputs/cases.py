@@ -87,12 +87,12 @@ def values(tables: Iterable[str], quick: bool) -> dict[str, tuple[str, ...]]:
         tables: names of the odd tables.
         quick: fewer ways to run each command.
     """
-    found = {"t": tuple(tables), "threads": _THREADS[1:] if quick else _THREADS}
+    result = {"t": tuple(tables), "threads": _THREADS[1:] if quick else _THREADS}
     for name, size in _SMALL_BLOCKS.items():
         blocks = ("", f" --block-bytes {size}")
         ways = tuple(threads + block for threads in _THREADS for block in blocks)
-        found[name] = (*(ways[:1] if name == "small" else ()), ways[-1]) if quick else ways
-    return found
+        result[name] = (*(ways[:1] if name == "small" else ()), ways[-1]) if quick else ways
+    return result
 
 
 def read_cases(file: str, found: Mapping[str, tuple[str, ...]], scores: Mapping[str, int]) -> Iterator[Case]:

@@ -89,27 +89,27 @@ class Comparison:
 def compare_folders(before: Path, after: Path) -> Comparison:
     """Compare all files of two folders."""
     there, here = (_tree(folder) for folder in (before, after))
-    done = Comparison(len(there), [], Counter())
+    result = Comparison(len(there), [], Counter())
     for name in sorted(there.keys() | here.keys()):
         kinds = there.get(name), here.get(name)
         if kinds[0] != kinds[1]:
-            done.differences.append(f"{name}: {kinds[0] or 'missing'} before, {kinds[1] or 'missing'} after")
+            result.differences.append(f"{name}: {kinds[0] or 'missing'} before, {kinds[1] or 'missing'} after")
         elif os.path.isfile(before / name) and not filecmp.cmp(before / name, after / name, shallow=False):
             reasons = _why_allowed(name, (before / name).read_bytes(), (after / name).read_bytes())
             if reasons:
-                done.allowed.update(reasons)
+                result.allowed.update(reasons)
             else:
-                done.differences.append(f"{name}: {_difference(before / name, after / name)}")
-    return done
+                result.differences.append(f"{name}: {_difference(before / name, after / name)}")
+    return result
 
 
 def _tree(folder: Path) -> dict[str, str]:
     """What there is below a folder, and its kind and rights."""
-    found = {}
+    collected = {}
     for path in sorted(folder.rglob("*")):
         kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
-        found[str(path.relative_to(folder))] = f"{kind} {path.lstat().st_mode & 0o777:o}"
-    return found
+        collected[str(path.relative_to(folder))] = f"{kind} {path.lstat().st_mode & 0o777:o}"
+    return collected
 
 
 def _why_allowed(name: str, before: bytes, after: bytes) -> set[str]:

@@ -124,13 +124,13 @@ def make_large_inputs(folder: Path, run: Callable[[str], None], reference: Path)
 
 def odd_tables() -> dict[str, bytes]:
     """Name -> table."""
-    found = {name.replace(",", "").replace(" ", "-"): data for name, data in TABLES.items()}
+    result = {name.replace(",", "").replace(" ", "-"): data for name, data in TABLES.items()}
     whole = TABLES["seven fields"]
     lines = whole.splitlines(keepends=True)
     shuffled = random.Random(1).sample(lines, len(lines))
     words = ["e\u0301t\u00e9", "\u00a0", "\u2028", "\U0001f600", "\ufeffdas", "\u00ad", "\u0130", "na\u00efve"]
     rows = zip(words, reversed(words), strict=True)
-    found |= {
+    result |= {
         "unsorted": b"".join(shuffled),
         "twice": whole + whole,
         "unicode": "".join(f"{s} ||| {t} ||| 0.5 0.25 0.125 1 ||| 0-0 ||| 4 2 1 ||| |||\n" for s, t in rows).encode(),
@@ -150,7 +150,7 @@ def odd_tables() -> dict[str, bytes]:
         "gzip-without-ending": gzip.compress(whole, mtime=0),
         "text-that-ends-in.gz": whole,
     }  # fmt: skip
-    return found
+    return result
 
 
 def scores_of(table: bytes) -> int:
@@ -175,8 +175,8 @@ def _other_files() -> dict[str, bytes]:
     packed = gzip.compress(text, mtime=0)
     broken = bytearray(packed)
     broken[len(broken) // 2] ^= 0x40
-    found = {name.replace(",", "").replace(" ", "-"): data for name, data in OTHER_FILES.items()}
-    found |= {
+    result = {name.replace(",", "").replace(" ", "-"): data for name, data in OTHER_FILES.items()}
+    result |= {
         "truncated.gz": packed[:-20],
         "header-only.gz": packed[:5],
         "corrupt.gz": bytes(broken),
@@ -206,9 +206,9 @@ def _other_files() -> dict[str, bytes]:
         "latin-1.en": b"the house is gr\xfcn\nthe house\nis not\n",
         "raw.en": "The house is green. \u201cYes\u201d\nIt's a house!\nIs it (not)?\n".encode(),
     }
-    found |= {f"{n}.ini": _ini(n).encode() for n in range(1, 40)}
-    found |= {path.name: path.read_bytes() for path in _FILES.glob("*.ini")}
-    return found | {name: text.encode() for name, text in _INIS.items()}
+    result |= {f"{n}.ini": _ini(n).encode() for n in range(1, 40)}
+    result |= {path.name: path.read_bytes() for path in _FILES.glob("*.ini")}
+    return result | {name: text.encode() for name, text in _INIS.items()}
 
 
 def _ini(scores: int) -> str:
@@ -260,13 +260,13 @@ def _odd_texts() -> dict[str, bytes]:
     factored = [b"%s|ART ||| %s ||| 2" % (s.replace(b" ", b"|NN "), t) for s in SOURCES for t in TARGETS[:3]]
     files = {"source": source, "target": target, "pairs": pairs, "factored-pairs": factored}
     files["uncounted-pairs"] = [pair.rpartition(b" ||| ")[0] for pair in pairs]
-    found = {name: b"".join(line + b"\n" for line in lines) for name, lines in files.items()}
-    found["source-crlf"] = found["source"].replace(b"\n", b"\r\n")
-    found["target.gz"] = gzip.compress(found["target"], mtime=0)
+    result = {name: b"".join(line + b"\n" for line in lines) for name, lines in files.items()}
+    result["source-crlf"] = result["source"].replace(b"\n", b"\r\n")
+    result["target.gz"] = gzip.compress(result["target"], mtime=0)
     aligned = [b" ".join(b"%d-%d" % (i, i) for i in range(min(len(s.split()), len(t.split()))))
                for s, t in zip(source, target, strict=True)]  # fmt: skip
-    found["aligned"] = b"".join(line + b"\n" for line in aligned)
-    return found
+    result["aligned"] = b"".join(line + b"\n" for line in aligned)
+    return result
 
 
 def _write_demo(folder: Path) -> None:

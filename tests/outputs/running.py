@@ -103,12 +103,12 @@ class Place:
             made.append(self._folder.with_name(f"{self._folder.name}.{side.name}"))
             shutil.rmtree(made[-1], ignore_errors=True)
             self._folder.rename(made[-1])
-        found = compare_folders(*made)
+        result = compare_folders(*made)
         if codes[0] != codes[1]:
-            found.differences.insert(0, f"exit codes: {codes[0]} before, {codes[1]} after")
+            result.differences.insert(0, f"exit codes: {codes[0]} before, {codes[1]} after")
         wrong = _wrong(case, codes[0], made[0])
         outcome = Outcome(
-            case, found.files, codes[0], time.monotonic() - began, found.differences, found.allowed, wrong
+            case, result.files, codes[0], time.monotonic() - began, result.differences, result.allowed, wrong
         )
         if keep and (outcome.differences or outcome.wrong):
             keep.mkdir(parents=True)
@@ -164,9 +164,9 @@ class Place:
 
     def _environment(self, step: Step) -> dict[str, str]:
         """Of a command: little, and the same for all, without programs that it could find by chance."""
-        found = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "COLUMNS": "100", "HOME": os.environ.get("HOME", "/"),
-                 "TMPDIR": str(self._folder / "tmp")}  # fmt: skip
-        return found | {name: self._path(value) for name, value in step.variables.items() if name != "STOP"}
+        result = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "COLUMNS": "100", "HOME": os.environ.get("HOME", "/"),
+                  "TMPDIR": str(self._folder / "tmp")}  # fmt: skip
+        return result | {name: self._path(value) for name, value in step.variables.items() if name != "STOP"}
 
     def close(self) -> None:
         """End the servers."""

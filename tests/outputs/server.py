@@ -97,8 +97,8 @@ def attend(child: int, request: dict[str, Any]) -> int:
     limit = request["limit"] if request["kill"] is None else request["kill"]
     stop, ends_at = request["stop"].encode(), time.monotonic() + limit
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        result, status = os.waitpid(child, os.WNOHANG)
+        if result:
             return os.waitstatus_to_exitcode(status)
         if stop and stop in Path(request["stderr"]).read_bytes():
             os.kill(child, signal.SIGINT)

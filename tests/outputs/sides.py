@@ -47,10 +47,10 @@ class Side:
         for needed in (python, script):
             if not needed.is_file():
                 sys.exit(f"--{name} {given}: there is no {needed}")
-        found = subprocess.run([python, "-P", "-c", _WHERE], capture_output=True, text=True, cwd="/", check=False)
-        if found.returncode:
+        outcome = subprocess.run([python, "-P", "-c", _WHERE], capture_output=True, text=True, cwd="/", check=False)
+        if outcome.returncode:
             sys.exit(f"--{name} {given}: {python} finds no package phrasetool")
-        code = Path(os.path.realpath(found.stdout.strip())).parent
+        code = Path(os.path.realpath(outcome.stdout.strip())).parent
         if root and not code.is_relative_to(os.path.realpath(root)):
             sys.exit(f"--{name} {given}: the command there runs the code in {code}; install the checkout itself")
         return cls(name, str(python), str(script), str(root) if root else None, str(code))

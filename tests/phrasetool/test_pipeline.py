@@ -40,12 +40,12 @@ def test_no_more_blocks_under_way_than_allowed(threads):
     results = run(blocks(), work, threads)
     assert next(results) == 0
     assert len(taken) == 2 * threads + 1
-    done = 1
+    actual = 1
     for result in results:
-        assert result == done
-        done += 1
-        assert len(taken) - done <= 2 * threads + 1
-    assert done == 100
+        assert result == actual
+        actual += 1
+        assert len(taken) - actual <= 2 * threads + 1
+    assert actual == 100
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -95,7 +95,7 @@ def test_an_exception_of_the_blocks_stops_everything():
 
 
 def test_closing_early_gives_up_blocks_not_begun():
-    begun = []
+    recorded = []
     closed = threading.Event()
 
     def blocks():
@@ -105,13 +105,13 @@ def test_closing_early_gives_up_blocks_not_begun():
             closed.set()
 
     def work(block):
-        begun.append(block)
+        recorded.append(block)
         return block
 
     results = run(blocks(), work, 2)
     assert next(results) == 0
     results.close()
-    assert len(begun) <= 6
+    assert len(recorded) <= 6
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("phrasetool")]
 
 

@@ -60,9 +60,9 @@ def test_against_the_obvious_way():
     targets = rng.integers(0, 9, 30)
     rows = np.arange(30)
     own = similarity[rows, targets] + 1
-    found = pairwise_auc(own, targets, lambda other: similarity[rows, other], 5)
-    assert found == naive(own.tolist(), targets.tolist(), similarity.tolist(), 5)
-    assert 0.5 < found < 1
+    result = pairwise_auc(own, targets, lambda other: similarity[rows, other], 5)
+    assert result == naive(own.tolist(), targets.tolist(), similarity.tolist(), 5)
+    assert 0.5 < result < 1
 
 
 def test_bounds():

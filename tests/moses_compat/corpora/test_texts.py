@@ -186,9 +186,9 @@ def test_factored_tables_are_refused(model, line, message):
     (model / "moses.ini").write_text(moses_settings.INI)
     for command in (["decode", "text"], ["force-decode", "text", "text2", "-o", "pairs"]):
         (model / "text2").write_text(moses_settings.TEXT)
-        done = run_inside(*command, "--moses-ini", "moses.ini", "-q")
-        assert done.code == 1
-        assert done.message.startswith(f"phrasetool: table:1: {message}; factored tables are not supported, ")
+        outcome = run_inside(*command, "--moses-ini", "moses.ini", "-q")
+        assert outcome.code == 1
+        assert outcome.message.startswith(f"phrasetool: table:1: {message}; factored tables are not supported, ")
 
 
 def test_escapes_are_undone_and_spaces_are_one(tmp_path):

@@ -18,8 +18,8 @@ def test_whether_a_text_has_escapes(tmp_path, data, escaped):
 
 def test_words_as_written_and_as_the_model_knows_them(tmp_path):
     text = WrittenText.read(str(write(tmp_path / "t", b"a &apos;s new\n\n's &amp;\n")))
-    found = text.ids(Vocabulary([b"<unk>", b"a", b"'s", b"&"]))
-    assert [sentence.tolist() for sentence in found] == [[1, 2, 0], [], [2, 3]]
+    result = text.ids(Vocabulary([b"<unk>", b"a", b"'s", b"&"]))
+    assert [sentence.tolist() for sentence in result] == [[1, 2, 0], [], [2, 3]]
     assert text.words(0) == [b"a", b"&apos;s", b"new"]
     assert text.words(1) == []
     dictionary = {b"'s": b"'z", b"new": b"n"}
@@ -80,9 +80,9 @@ def test_the_words_of_all_targets_of_a_sentence_s_spans(workspace, entries, sent
         with pytest.raises(DataError, match="none of its"):
             span_words(str(path), text, symbols, VOCABULARY)
         return
-    found = span_words(str(path), text, symbols, VOCABULARY)
-    assert len(found) == len(sentences)
-    for sentence, ids in zip(sentences, found, strict=True):
+    result = span_words(str(path), text, symbols, VOCABULARY)
+    assert len(result) == len(sentences)
+    for sentence, ids in zip(sentences, result, strict=True):
         spans = [sentence[i:j] for i in range(len(sentence)) for j in range(i + 1, len(sentence) + 1)]
         expected = {VOCABULARY.id(word) for source, target in entries if source in spans for word in target} - {0}
         assert ids.tolist() == sorted(expected)

@@ -88,8 +88,8 @@ VARIANTS = {
 @pytest.mark.parametrize("text", VARIANTS.values(), ids=VARIANTS)
 def test_forms_of_the_same(tmp_path, text):
     expected = read(write(tmp_path / "a", SMALL))
-    found = read(write(tmp_path / "b", text))
-    assert (found.words, arrays(found)) == (expected.words, arrays(expected))
+    result = read(write(tmp_path / "b", text))
+    assert (result.words, arrays(result)) == (expected.words, arrays(expected))
 
 
 FAULTS = {
@@ -146,8 +146,8 @@ def test_a_fault_keeps_its_line_in_a_restricted_model(tmp_path):
 def test_what_is_written_reads_back(workspace, model):
     path = workspace / "model.arpa.gz"
     save(model, path)
-    found = read(path)
-    assert (found.words, arrays(found)) == (model.words, arrays(model))
+    result = read(path)
+    assert (result.words, arrays(result)) == (model.words, arrays(model))
 
 
 @given(st.lists(st.floats(-99, 0, width=32), min_size=1, max_size=50))
@@ -157,10 +157,10 @@ def test_numbers_read_back(workspace, values):
     table = NgramTable(np.arange(len(numbers), dtype=np.int32)[:, None], numbers, np.zeros(len(numbers), np.float32))
     path = workspace / "numbers.arpa"
     save(BackoffModel(words, [table]), path)
-    found = read(path).tables[0].log_probabilities
+    result = read(path).tables[0].log_probabilities
     # Nine decimals are exact down to a tenth, and close below.
-    np.testing.assert_array_equal(found[numbers < -0.1], numbers[numbers < -0.1])
-    np.testing.assert_allclose(found, numbers, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(result[numbers < -0.1], numbers[numbers < -0.1])
+    np.testing.assert_allclose(result, numbers, rtol=0, atol=1e-9)
     texts = [line.split(b"\t")[0] for line in path.read_bytes().split(b"\n") if b"\t" in line]
     assert all(len(text) <= 13 and not (b"." in text and text.endswith(b"0")) for text in texts)
 
@@ -185,9 +185,9 @@ def test_scores_and_states_are_those_of_kenlm(workspace, model, sentences, with_
     for sentence in sentences:
         words = [VOCABULARY[i] if i else b"never-seen" for i in sentence]
         text = b" ".join(words).decode()
-        found = score_sentence(ours, words)
-        assert found == pytest.approx([score for score, _, _ in theirs.full_scores(text)], abs=1e-5)
-        assert found.sum() == pytest.approx(theirs.score(text), abs=1e-4)
+        result = score_sentence(ours, words)
+        assert result == pytest.approx([score for score, _, _ in theirs.full_scores(text)], abs=1e-5)
+        assert result.sum() == pytest.approx(theirs.score(text), abs=1e-4)
         before, after, state = kenlm.State(), kenlm.State(), ours.begin_state
         theirs.BeginSentenceWrite(before)
         for word in words:
@@ -300,9 +300,9 @@ def test_pruned_models_are_read_as_by_kenlm(workspace, seed):
     for vocabulary in (None, {b"a", b"b"}):
         ours = load_language_model(str(path), vocabulary)
         for sentence in sentences:
-            asked = [word for word in sentence if vocabulary is None or word in vocabulary]
-            expected = [score for score, _, _ in theirs.full_scores(b" ".join(asked).decode())]
-            np.testing.assert_allclose(score_sentence(ours, asked), expected, rtol=1e-5, atol=1e-5)
+            request = [word for word in sentence if vocabulary is None or word in vocabulary]
+            expected = [score for score, _, _ in theirs.full_scores(b" ".join(request).decode())]
+            np.testing.assert_allclose(score_sentence(ours, request), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_comments_and_formats_of_irstlm(tmp_path):

@@ -21,11 +21,13 @@ from tests.variants import for_each
 
 def spans(text, longest=20):
     """All word sequences of a text."""
-    found = set()
+    collected = set()
     for line in text.replace(b"\r\n", b"\n").split(b"\n"):
         words = tokens(line)
-        found |= {tuple(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(len(words), i + longest) + 1)}
-    return found
+        collected |= {
+            tuple(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(len(words), i + longest) + 1)
+        }
+    return collected
 
 
 def log(score):
@@ -34,10 +36,10 @@ def log(score):
 
 def naive_entries(table, text):
     """(source, target, scores, alignment, counts) of the lines whose source occurs in the text."""
-    wanted, found = spans(text), []
+    expected, result = spans(text), []
     for line in table.split(b"\n"):
         fields = line.removesuffix(b"\r").split(b"|||")
-        if len(fields) < 3 or tuple(tokens(fields[0])) not in wanted:
+        if len(fields) < 3 or tuple(tokens(fields[0])) not in expected:
             continue
         points = [tuple(map(int, point.split(b"-"))) for point in tokens(fields[3])] if len(fields) > 3 else []
         counts = [math.nan] * 3
@@ -45,8 +47,8 @@ def naive_entries(table, text):
             if re.fullmatch(rb"[0-9.]+(e[+-]?\d+)?", token):
                 counts[i] = float(token)
         scores = [log(float(token)) for token in tokens(fields[2])]
-        found.append((tuple(tokens(fields[0])), tuple(tokens(fields[1])), scores, points, counts))
-    return found
+        result.append((tuple(tokens(fields[0])), tuple(tokens(fields[1])), scores, points, counts))
+    return result
 
 
 def our_entries(path, text, columns, threads=1):
@@ -143,8 +145,8 @@ def test_random_tables(workspace, lines, sentences, end, closed):
 def test_phrases_longer_than_twenty_words_are_never_looked_up(tmp_path):
     words = [b"w%d" % i for i in range(25)]
     lines = [b"%s ||| x ||| 1\n" % b" ".join(words[:n]) for n in (1, 19, 20, 21, 25)]
-    found = our_entries(write(tmp_path / "t", b"".join(lines)), b" ".join(words), 1)
-    assert [len(row[0]) for row in found] == [1, 19, 20]
+    result = our_entries(write(tmp_path / "t", b"".join(lines)), b" ".join(words), 1)
+    assert [len(row[0]) for row in result] == [1, 19, 20]
 
 
 def test_an_empty_table(tmp_path):
@@ -214,10 +216,10 @@ def test_damaged_gzip(tmp_path, cut):
 
 def test_progress_is_told(tmp_path):
     path = write(tmp_path / "t", many_lines())
-    told = []
-    load_entries(str(path), InputPhrases.of(b"a"), Symbols(), 2, progress=lambda *where: told.append(where))
-    assert len(told) > 1
-    assert told[-1] == (path.stat().st_size, 3000)
+    recorded = []
+    load_entries(str(path), InputPhrases.of(b"a"), Symbols(), 2, progress=lambda *where: recorded.append(where))
+    assert len(recorded) > 1
+    assert recorded[-1] == (path.stat().st_size, 3000)
 
 
 # Reordering tables.
@@ -244,18 +246,18 @@ def test_reordering_scores_find_their_entries(tmp_path, threads):
         b"b ||| new ||| 0.3 0.3\n"
         b"a |||  ||| 0 2.718"
     )
-    found = reordering(tmp_path, TABLE, lines, threads=threads)
+    result = reordering(tmp_path, TABLE, lines, threads=threads)
     one, half = [-math.log(8), 0.0], [math.log(0.5), math.log(0.25)]
     # In the order of the phrase table; 0 where there is no line; a pair that is there twice has its scores twice.
     expected = [one, [0, 0], [-100, 0.999896], [0, 0], half, one]
-    assert found == pytest.approx(np.array(expected), abs=1e-6)
+    assert result == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_the_last_line_of_a_pair_counts(tmp_path):
     lines = b"a ||| x ||| 0.5 0.5\n" + b"".join(b"b ||| x ||| 0.%d 0.5\n" % i for i in range(1, 10))
-    found = reordering(tmp_path, TABLE, lines + b"a ||| x ||| 0.25 0.5\n")
-    assert found[0] == pytest.approx([math.log(0.25), math.log(0.5)])
-    assert found[3] == pytest.approx([math.log(0.9), math.log(0.5)])
+    result = reordering(tmp_path, TABLE, lines + b"a ||| x ||| 0.25 0.5\n")
+    assert result[0] == pytest.approx([math.log(0.25), math.log(0.5)])
+    assert result[3] == pytest.approx([math.log(0.9), math.log(0.5)])
 
 
 def test_faults_of_reordering_tables(tmp_path):
@@ -276,11 +278,11 @@ def test_random_reordering_tables(workspace, rows, pairs):
     (workspace / "ro").write_bytes(lines)
     source, targets = InputPhrases.of(b"a b c a \xc3\xa9"), Symbols()
     entries = load_entries(str(workspace / "pt"), source, targets, 1)
-    found = load_reordering(str(workspace / "ro"), entries, source, targets, 2)
+    result = load_reordering(str(workspace / "ro"), entries, source, targets, 2)
     last = {(s, t): [log(float(score)) for score in scores] for s, t, scores in rows}
-    wanted = spans(b"a b c a \xc3\xa9")
-    kept = [pair for pair in pairs if tuple(pair[0].split()) in wanted]
-    assert found == pytest.approx(np.array([last.get(pair, [0, 0]) for pair in kept]).reshape(-1, 2), abs=1e-5)
+    expected = spans(b"a b c a \xc3\xa9")
+    kept = [pair for pair in pairs if tuple(pair[0].split()) in expected]
+    assert result == pytest.approx(np.array([last.get(pair, [0, 0]) for pair in kept]).reshape(-1, 2), abs=1e-5)
 
 
 def test_pairs_that_were_used(tmp_path):

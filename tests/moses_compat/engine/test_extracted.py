@@ -113,11 +113,11 @@ def test_reference_run(reference, tmp_path):
 
 def test_files_of_an_extraction(bitext, words, tmp_path):
     paths = [str(tmp_path / name) for name in ("table", "reordering.gz", "lex.f2e", "lex.e2f")]
-    done = []
+    recorded = []
     with PhraseTable(bitext) as table:
-        write_extraction(table, *words, paths[0], paths[1], (paths[2], paths[3]), progress=done.append)
+        write_extraction(table, *words, paths[0], paths[1], (paths[2], paths[3]), progress=recorded.append)
         lexical = format_lexical_tables(table.lexical_table, *words)
-        assert done[-1] == len(table)
+        assert recorded[-1] == len(table)
         write_extraction(table, *words, str(tmp_path / "alone"))
     assert read(tmp_path / "table").splitlines() == read(GOLDEN / "table.7.gz").splitlines()
     assert read(tmp_path / "alone") == read(tmp_path / "table")

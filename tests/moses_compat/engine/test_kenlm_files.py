@@ -94,8 +94,8 @@ def test_states_are_equal_where_those_of_kenlm_are():
 
 
 def build_binary(moses, options, arpa, binary):
-    done = subprocess.run([moses("build_binary"), *options, arpa, binary], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    outcome = subprocess.run([moses("build_binary"), *options, arpa, binary], capture_output=True, check=False)
+    assert outcome.returncode == 0, outcome.stderr.decode()
 
 
 @pytest.mark.requires_moses
@@ -107,8 +107,8 @@ def test_models_of_all_types(workspace, moses, model, sentences, with_unknown, o
         write_arpa(model, output)
     if not with_unknown:
         arpa.write_bytes(arpa.read_bytes().replace(b"<unk>", b"d"))
-    done = subprocess.run([moses("build_binary"), *options, arpa, binary], capture_output=True, check=False)
-    if done.returncode:
+    outcome = subprocess.run([moses("build_binary"), *options, arpa, binary], capture_output=True, check=False)
+    if outcome.returncode:
         # kenlm takes fewer models than there are: too few numbers to quantise, say.
         return
     texts = [[VOCABULARY[i] if i else b"never-seen" for i in sentence] for sentence in sentences]

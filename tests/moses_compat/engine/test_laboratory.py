@@ -40,12 +40,12 @@ def test_a_mask_is_a_table_with_fewer_entries(folder, model, texts):
         small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(keep))))
         written = LoadedModel.load(replace(model, table_files=(str(small),)), texts)
         ticks = []
-        found = loaded.translate(loaded.translator(keep), lambda ticks=ticks: ticks.append(1))
-        assert found == written.translate(written.translator())
-        assert found != full
+        result = loaded.translate(loaded.translator(keep), lambda ticks=ticks: ticks.append(1))
+        assert result == written.translate(written.translator())
+        assert result != full
         assert len(ticks) == 15 + 3
     # Without entries words are copied.
-    assert [line.split() for line in found["odd"]] == [[b.decode() for b in line.split()] for line in
+    assert [line.split() for line in result["odd"]] == [[b.decode() for b in line.split()] for line in
                                                        texts["odd"].split(b"\n")[:-1]]  # fmt: skip
 
 
@@ -53,6 +53,6 @@ def test_weights_instead_of_the_models(model, texts):
     loaded = LoadedModel.load(model, texts)
     other = replace(model, weights=model.weights * np.array([-1.0, *[1] * (len(model.weights) - 1)]))
     expected = LoadedModel.load(other, texts)
-    found = loaded.translate(loaded.translator().with_weights(other.weights))
-    assert found == expected.translate(expected.translator())
-    assert found != loaded.translate(loaded.translator())
+    result = loaded.translate(loaded.translator().with_weights(other.weights))
+    assert result == expected.translate(expected.translator())
+    assert result != loaded.translate(loaded.translator())

@@ -48,9 +48,9 @@ def test_a_model_from_files_finds_the_naive_best(language_models, workspace, see
     # Two entries of one pair cannot have reordering scores of their own in a file.
     model.entries = list({(entry.source, entry.target): entry for entry in model.entries}.values())
     ini = write_model(model, workspace / "model", language_models.paths[number])
-    found = MosesModel.read(str(ini))
+    result = MosesModel.read(str(ini))
     text = b"".join(b" ".join(sentence) + b"\n" for sentence in sentences)
-    translator, source = found.load(text, threads)
+    translator, source = result.load(text, threads)
     used = {tuple(s[i:j]) for s in sentences for i in range(len(s)) for j in range(i + 1, len(s) + 1)}
     filtered = replace(model, entries=[entry for entry in model.entries if entry.source in used])
     for sentence, translation in zip(
@@ -211,8 +211,8 @@ def test_cube_pruning_finds_nearly_the_same(moses_run):
     for candidate in moses_run.candidates:
         theirs.setdefault(candidate.sentence, candidate.total)
     options = replace(moses_run.model.search, algorithm="cube", stack_size=400, pop_limit=400)
-    found = moses_run.translator.translate_all(moses_run.sentences, options)
-    scores = [float(translation.steps.scores[0]) for translation in found]
+    result = moses_run.translator.translate_all(moses_run.sentences, options)
+    scores = [float(translation.steps.scores[0]) for translation in result]
     difference = np.array(scores) - [theirs[i] for i in range(SENTENCES)]
     assert np.abs(difference).mean() < 0.02
     assert (np.abs(difference) < 1e-3).mean() > 0.8
@@ -228,10 +228,10 @@ def test_the_pairs_of_forced_decoding_are_pairs_that_moses_used(moses_run, refer
     )
     options = ForcedOptions(distortion_limit=model.search.distortion_limit)
     decoder = ForcedDecoder(table, model.features, model.weights, options)
-    found = list(decoder.decode_all(moses_run.training, references))
+    result = list(decoder.decode_all(moses_run.training, references))
     # Moses reached 26,272 of 29,000 sentences.
-    assert sum(derivation.outcome == REACHED for derivation in found) > 0.9 * SENTENCES
-    ours = {line.rsplit(b" ||| ", 1)[0] for line in used_pairs(table, count_pairs(found, table)).split(b"\n")[:-1]}
+    assert sum(derivation.outcome == REACHED for derivation in result) > 0.9 * SENTENCES
+    ours = {line.rsplit(b" ||| ", 1)[0] for line in used_pairs(table, count_pairs(result, table)).split(b"\n")[:-1]}
     lines = gzip.decompress((reference / "forced-pairs.gz").read_bytes()).split(b"\n")[:-1]
     theirs = {line.rsplit(b" ||| ", 1)[0] for line in lines}
     assert len(ours & theirs) > 0.95 * len(ours)

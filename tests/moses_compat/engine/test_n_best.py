@@ -38,15 +38,15 @@ def language_models(tmp_path_factory):
 def test_a_line_of_moses(tmp_path):
     path = tmp_path / "list"
     path.write_bytes(MOSES)
-    (found,) = read_n_best(str(path))
-    assert found.sentence == 0
-    assert found.words == b"a man with an orange hat anstarrt something .".split()
-    assert list(found.features) == [
+    (result,) = read_n_best(str(path))
+    assert result.sentence == 0
+    assert result.words == b"a man with an orange hat anstarrt something .".split()
+    assert list(result.features) == [
         "LexicalReordering0", "Distortion0", "LM0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0",
     ]  # fmt: skip
-    assert found.features["TranslationModel0"] == [-9.74812, -9.40097, -3.75488, -4.4221]
-    assert found.total == -102.208
-    assert found.spans[3:] == [(3, 4, 3, 4), (5, 5, 5, 5), (9, 9, 6, 6), (6, 8, 7, 7), (10, 10, 8, 8)]
+    assert result.features["TranslationModel0"] == [-9.74812, -9.40097, -3.75488, -4.4221]
+    assert result.total == -102.208
+    assert result.spans[3:] == [(3, 4, 3, 4), (5, 5, 5, 5), (9, 9, 6, 6), (6, 8, 7, 7), (10, 10, 8, 8)]
 
 
 def with_alignments(rng, table):
@@ -70,15 +70,15 @@ def test_lines_say_what_the_derivations_are(language_models, workspace, seed, se
     model = random_model(rng, sentence, language_models.kenlm[0], empty=0.2)
     translator, texts = translator_of(model, [sentence], language_models.ours[0])
     translator.table, points = with_alignments(rng, translator.table)
-    found = translator.translate(texts[0], search_options(model), 8, distinct=False)
+    result = translator.translate(texts[0], search_options(model), 8, distinct=False)
     listed = tuple(name for name in translator.features.sizes if name != "Distortion")
-    text = n_best_lines(translator, 12, found, listed, segmented, aligned)
+    text = n_best_lines(translator, 12, result, listed, segmented, aligned)
     path = workspace / "n-best"
     path.write_bytes(text)
     read = list(read_n_best(str(path)))
-    assert len(read) == len(found)
+    assert len(read) == len(result)
     for d, (line, candidate) in enumerate(zip(text.split(b"\n"), read, strict=False)):
-        steps = naive_steps(model, translator, sentence, found, d)
+        steps = naive_steps(model, translator, sentence, result, d)
         values = naive.features(model, steps)
         fields = line.split(b" ||| ")
         assert (fields[0], fields[1]) == (b"12", b"".join(w + b" " for w in naive.target(steps)))
@@ -89,17 +89,17 @@ def test_lines_say_what_the_derivations_are(language_models, workspace, seed, se
             assert candidate.features[f"{name}0"] == pytest.approx(values[name], rel=1e-5, abs=1e-4)
         assert candidate.total == pytest.approx(naive.score(model, steps), rel=1e-5, abs=1e-4)
         at, spans, links = 0, [], []
-        entries = found.steps.entries[slice(*found.steps.offsets[d : d + 2])].tolist()
+        entries = result.steps.entries[slice(*result.steps.offsets[d : d + 2])].tolist()
         for number, (start, end, entry) in zip(entries, steps, strict=True):
             spans.append((start, end, at, at + len(entry.target) - 1))
             links += [f"{start + i}-{at + j}" for i, j in sorted(set(points[number]))]
             at += len(entry.target)
         assert candidate.spans == (spans if segmented else [])
-        assert word_alignment(translator, found, d) == " ".join(links)
+        assert word_alignment(translator, result, d) == " ".join(links)
         if aligned:
             assert fields[-1] == " ".join(links).encode() + b" "
         if segmented:
-            assert fields[4] == segmentation(translator, found, d).encode()
+            assert fields[4] == segmentation(translator, result, d).encode()
         assert len(fields) == 4 + segmented + aligned
 
 

@@ -19,28 +19,28 @@ LIST = """\
 
 def test_a_list_is_read(tmp_path):
     write(tmp_path / "list", LIST.encode())
-    found = read_n_best(str(tmp_path / "list"))
-    assert found.names == (("LM0", 1), ("TM0", 2))
-    assert described(found.names) == "LM0, TM0 (2)"
-    assert found.sentences.tolist() == [0, 0, 2]
-    assert found.features.tolist() == [[-1.5, -1, 0.002], [-2, -1, 0], [-1, 7, 0]]
-    assert found.totals.tolist() == [-3.25, -4, -5.5]
-    assert [found.text(i) for i in range(3)] == [b"a b", b"", b"b &#124; c"]
-    assert b"".join(found.lines) == LIST.encode()
+    result = read_n_best(str(tmp_path / "list"))
+    assert result.names == (("LM0", 1), ("TM0", 2))
+    assert described(result.names) == "LM0, TM0 (2)"
+    assert result.sentences.tolist() == [0, 0, 2]
+    assert result.features.tolist() == [[-1.5, -1, 0.002], [-2, -1, 0], [-1, 7, 0]]
+    assert result.totals.tolist() == [-3.25, -4, -5.5]
+    assert [result.text(i) for i in range(3)] == [b"a b", b"", b"b &#124; c"]
+    assert b"".join(result.lines) == LIST.encode()
 
 
 @pytest.mark.requires_reference
 def test_a_list_of_moses_is_read(reference):
     path = reference / "test_2016_flickr.first300.nbest50.gz"
-    found = read_n_best(str(path))
+    result = read_n_best(str(path))
     slow = list(read_slowly(str(path)))
-    assert len(slow) == len(found)
+    assert len(slow) == len(result)
     for i, candidate in enumerate(slow):
-        assert candidate.sentence == found.sentences[i]
-        assert b" ".join(candidate.words) == found.text(i)
-        assert candidate.total == found.totals[i]
-        assert [value for values in candidate.features.values() for value in values] == found.features[i].tolist()
-    assert b"".join(found.lines) == gzip.decompress(path.read_bytes())
+        assert candidate.sentence == result.sentences[i]
+        assert b" ".join(candidate.words) == result.text(i)
+        assert candidate.total == result.totals[i]
+        assert [value for values in candidate.features.values() for value in values] == result.features[i].tolist()
+    assert b"".join(result.lines) == gzip.decompress(path.read_bytes())
 
 
 @for_each(
@@ -91,12 +91,12 @@ SPARSE = b"""\
 
 
 def test_sparse_features_are_0_where_they_are_not_named(tmp_path):
-    found = read_n_best(str(write(tmp_path / "list", SPARSE)))
-    assert found.names == (("LM0", 1), ("TM0", 2), ("TM_a~b", 1), ("TM_c", 1))
-    assert (found.sparse, found.sparse_names, found.dense) == (2, ["TM_a~b", "TM_c"], (2, 3))
-    assert found.features.tolist() == [[-1, -1, 2, 1, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 2, 0.5]]
-    assert b"".join(found.lines) == SPARSE
-    other = found.with_sparse(["TM_x", "TM_c"])
+    result = read_n_best(str(write(tmp_path / "list", SPARSE)))
+    assert result.names == (("LM0", 1), ("TM0", 2), ("TM_a~b", 1), ("TM_c", 1))
+    assert (result.sparse, result.sparse_names, result.dense) == (2, ["TM_a~b", "TM_c"], (2, 3))
+    assert result.features.tolist() == [[-1, -1, 2, 1, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 2, 0.5]]
+    assert b"".join(result.lines) == SPARSE
+    other = result.with_sparse(["TM_x", "TM_c"])
     assert other.names == (("LM0", 1), ("TM0", 2), ("TM_x", 1), ("TM_c", 1))
     assert other.features.tolist() == [[-1, -1, 2, 0, 0], [-2, -1, 3, 0, 0], [-3, -1, 4, 0, 0.5]]
 

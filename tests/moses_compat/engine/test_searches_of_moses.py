@@ -37,21 +37,21 @@ def both(program, folder):
     """(texts, n-best list) of Moses and of `decode`; a list is texts and totals by sentence."""
     arguments = [program, "-f", "moses.ini", "-n-best-list", "moses.nbest", str(LISTED)]
     with (folder / "text").open("rb") as text:
-        done = subprocess.run(arguments, stdin=text, capture_output=True, cwd=folder, timeout=60, check=True)
-    found = run_inside(
+        process = subprocess.run(arguments, stdin=text, capture_output=True, cwd=folder, timeout=60, check=True)
+    outcome = run_inside(
         "decode", "--moses-ini", str(folder / "moses.ini"), str(folder / "text"), "-q", "--force", "--threads", "1",
         "--all-derivations", "--n-best-list", str(folder / "ours.nbest"), str(LISTED),
     )  # fmt: skip
-    assert found.code == 0, found.message
-    texts = [[line.strip() for line in out.splitlines()] for out in (done.stdout, found.out)]
+    assert outcome.code == 0, outcome.message
+    texts = [[line.strip() for line in out.splitlines()] for out in (process.stdout, outcome.out)]
     return texts, [read_n_best(str(folder / name)) for name in ("moses.nbest", "ours.nbest")]
 
 
 def totals_by_sentence(candidates):
-    found = {}
+    collected = {}
     for candidate in candidates:
-        found.setdefault(candidate.sentence, []).append(candidate.total)
-    return found
+        collected.setdefault(candidate.sentence, []).append(candidate.total)
+    return collected
 
 
 def close(totals):

@@ -114,10 +114,10 @@ def test_a_chain_alone_has_all_threads(tmp_path):
 def test_a_failure_is_told_and_ends_the_others(tmp_path):
     bad = BuildCommand("bad", ("fail",), ("bad",), threads=False)
     after = BuildCommand("after", ("x", str(tmp_path / "bad"), str(tmp_path / "after")), ("after",), (bad,))
-    said = []
+    recorded = []
     with pytest.raises(PhraseToolError, match=r"^it cannot be \(step bad\)$"):
-        make(tmp_path, [bad, after], [waiting(tmp_path, "slow", "never")], say=said.append)
-    assert "bad: first" in said
+        make(tmp_path, [bad, after], [waiting(tmp_path, "slow", "never")], say=recorded.append)
+    assert "bad: first" in recorded
     assert not (tmp_path / "slow").exists()
     record = json.loads((tmp_path / "commands.json").read_text())
     assert not record["bad"]["done"]

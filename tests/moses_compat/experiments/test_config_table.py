@@ -30,8 +30,8 @@ class Settings:
 
 def test_settings_say_how_they_are_read():
     assert table({"file": "x"}).settings(Settings) == Settings("x", 3, (0.1, 0.5), {}, 7)
-    given = {"file": "x", "count": 2, "shares": [0.2, 0.3], "inner": {"a": 1}}
-    assert table({"inner": given}).section("inner", Settings, other=8) == Settings("x", 2, (0.3, 0.2), {"a": 1}, 8)
+    settings = {"file": "x", "count": 2, "shares": [0.2, 0.3], "inner": {"a": 1}}
+    assert table({"inner": settings}).section("inner", Settings, other=8) == Settings("x", 2, (0.3, 0.2), {"a": 1}, 8)
     assert table({"count": 5}).settings(Settings, file="y", count=4) == Settings("y", 5)
     with pytest.raises(DataError, match=r"top\.count: is 1; expected 2 or more"):
         table({"file": "x", "count": 1}).settings(Settings)

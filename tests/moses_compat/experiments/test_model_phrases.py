@@ -28,10 +28,10 @@ def test_both_models_side_by_side(tmp_path, plan):
     session = session_of(tmp_path, '[neighbours]\nphrases = ["a", "v w", "nobody knows"]\ncount = 2\n')
     frames = phrase_frames(session, plan)
     assert list(frames) == ["map", "neighbours"]
-    found = frames["neighbours"]
-    assert list(dict.fromkeys(found["model"])) == ["RAE", "BRAE"]
-    assert found.groupby(["model", "phrase"]).size().tolist() == [2] * 4
-    assert set(found.loc[found["phrase"] == "v w", "language"]) == {"target"}
+    result = frames["neighbours"]
+    assert list(dict.fromkeys(result["model"])) == ["RAE", "BRAE"]
+    assert result.groupby(["model", "phrase"]).size().tolist() == [2] * 4
+    assert set(result.loc[result["phrase"] == "v w", "language"]) == {"target"}
     assert session.watch.warned == ["no model knows a word of 'nobody knows', so it has no neighbours"]
     assert [label for label, _ in session.watch.begun] == ["read pairs", "read pairs"]
 
@@ -39,10 +39,10 @@ def test_both_models_side_by_side(tmp_path, plan):
 def test_frequent_phrases_are_chosen(tmp_path, plan):
     session = session_of(tmp_path, "[neighbours]\n")
     plan.unsupervised = None
-    found = phrase_frames(session, plan)["neighbours"]
-    assert set(found["model"]) == {"BRAE"}
-    assert set(found["language"]) == {"source", "target"}
-    assert (found["phrase"].str.split().str.len() > 1).all()
+    result = phrase_frames(session, plan)["neighbours"]
+    assert set(result["model"]) == {"BRAE"}
+    assert set(result["language"]) == {"source", "target"}
+    assert (result["phrase"].str.split().str.len() > 1).all()
 
 
 def test_a_map_alone_and_nothing(tmp_path, plan):

@@ -59,18 +59,18 @@ def test_surprises():
     groups = np.repeat(np.arange(20), 2)
     worths = {name: rng.integers(0, 12, 40).astype(np.float32) for name in "abc"}
     kept = {name: worth > 5 for name, worth in worths.items()}
-    found = surprising_entries(worths, kept, groups, 4)
-    assert set(found) == {(name, kind) for name in "abc" for kind in ("removed", "kept")}
+    result = surprising_entries(worths, kept, groups, 4)
+    assert set(result) == {(name, kind) for name in "abc" for kind in ("removed", "kept")}
     ranks = {name: [(np.sum(w < x) + (np.sum(w == x) - 1) / 2) / 39 for x in w] for name, w in worths.items()}
-    for (name, kind), rows in found.items():
+    for (name, kind), rows in result.items():
         others = np.mean([ranks[other] for other in worths if other != name], axis=0)
         surprise = (others - ranks[name]) * (1 if kind == "removed" else -1)
-        wanted, seen = [], set()
+        expected, seen = [], set()
         for row in np.argsort(-surprise.round(12), kind="stable"):
             if kept[name][row] == (kind == "kept") and surprise[row] > 1e-12 and groups[row] not in seen:
                 seen.add(groups[row])
-                wanted.append(surprise[row])
-        assert surprise[rows] == pytest.approx(wanted[:4])
+                expected.append(surprise[row])
+        assert surprise[rows] == pytest.approx(expected[:4])
         assert len(set(groups[rows])) == len(rows)
     assert surprising_entries({"a": worths["a"]}, kept, groups) == {}
 

@@ -77,8 +77,8 @@ def test_how_a_table_is_cut(bench, system, options):
 )
 def test_what_a_method_needs_is_given(bench, system, given):
     always = {"--target-size", "--protect", "--keep-top", "--method"}
-    found = [part for part in shlex.split(prune_command(bench, system)) if part.startswith("--")]
-    assert [part for part in found if part not in always] == given
+    result = [part for part in shlex.split(prune_command(bench, system)) if part.startswith("--")]
+    assert [part for part in result if part not in always] == given
 
 
 def test_counts_are_measured_where_frequent_entries_are_protected(bench):
@@ -164,16 +164,16 @@ def test_a_system_keeps_what_prune_writes(folder, model, measures, method):
     runs, _ = plan(systems, measures, model)
     assert len(runs) > len(systems) / 2
     paths = {"-m": folder / "model", "--moses-ini": folder / "moses.ini"}
-    given = [part for option in METHODS[method] for part in (option, *([paths[option]] if option in paths else []))]
+    arguments = [part for option in METHODS[method] for part in (option, *([paths[option]] if option in paths else []))]
     for run in runs:
         system = run.system
         assert system.keep_top >= 0
         rule = ["--target-size" if system.rule == "size" else "--threshold", system.wanted] if system.wanted else []
-        done = run_inside(
-            "prune", folder / "table.gz", "-o", folder / "out", "--method", method, *given, *rule, "--protect",
+        outcome = run_inside(
+            "prune", folder / "table.gz", "-o", folder / "out", "--method", method, *arguments, *rule, "--protect",
             system.protect, "--keep-top", system.keep_top, "-q",
         )  # fmt: skip
-        assert done.code == 0, done.err
+        assert outcome.code == 0, outcome.err
         lines = table_lines()
         assert run.of == len(lines)
         assert read(folder / "out") == b"".join(lines[i] for i in np.flatnonzero(run.keep))
@@ -202,9 +202,9 @@ def test_a_run_is_decoded_once(folder, model, measures, texts, tmp_path):
     lines = table_lines()
     small = tmp_path / "small.gz"
     small.write_bytes(gzip.compress(b"".join(lines[i] for i in np.flatnonzero(runs[1].keep))))
-    done = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", small, folder / "one.src",
-                      "-o", tmp_path / "one.out", "-q")  # fmt: skip
-    assert done.code == 0
+    outcome = run_inside("decode", "--moses-ini", folder / "moses.ini", "--table", small, folder / "one.src",
+                         "-o", tmp_path / "one.out", "-q")  # fmt: skip
+    assert outcome.code == 0
     assert (tmp_path / "one.out").read_text().splitlines() == records[1]["translations"]["one"]
 
     assert [decode_run(pytest.fail, run, store) for run in runs] == records
@@ -259,7 +259,7 @@ def test_runs_that_were_done_are_known_again(tmp_path, measures, texts):
 
 def test_entries_are_read_by_number(folder):
     lines = table_lines()
-    wanted = np.array([0, 3, 4, len(lines) - 1])
-    found = read_entries(str(folder / "table.gz"), wanted)
-    assert found == [tuple(lines[i].split(b" ||| ")[:2]) for i in wanted]
-    assert read_entries(str(folder / "table.gz"), wanted[:0]) == []
+    expected = np.array([0, 3, 4, len(lines) - 1])
+    result = read_entries(str(folder / "table.gz"), expected)
+    assert result == [tuple(lines[i].split(b" ||| ")[:2]) for i in expected]
+    assert read_entries(str(folder / "table.gz"), expected[:0]) == []

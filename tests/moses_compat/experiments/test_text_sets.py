@@ -40,5 +40,5 @@ def test_overlaps(tmp_path):
         (tmp_path / f"dev.{side}").write_bytes(b"\n".join(lines))
     (tmp_path / "t.src.gz").write_bytes(gzip.compress(b"a b\nc\nd\n"))
     (tmp_path / "t.trg").write_bytes(b" x y\nq\nv")
-    found = overlaps(TextPair(str(tmp_path / "t.src.gz"), str(tmp_path / "t.trg")), read_experiment_texts(config))
-    assert found == {"dev": (2, 4)}
+    result = overlaps(TextPair(str(tmp_path / "t.src.gz"), str(tmp_path / "t.trg")), read_experiment_texts(config))
+    assert result == {"dev": (2, 4)}

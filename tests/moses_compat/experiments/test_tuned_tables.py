@@ -62,25 +62,25 @@ def test_the_full_table_first(bench):
 
 
 def test_sizes(bench):
-    asked = AnnotationSettings(columns=("composition",), sizes=(1.0, 0.5), method="count")
-    found = list(tables_to_tune(bench, asked))
-    assert [table.label for table in found] == ["baseline", "annotated", "count 50 %", "annotated, count 50 %"]
-    assert [None if table.keep is None else table.keep.sum() for table in found] == [
+    request = AnnotationSettings(columns=("composition",), sizes=(1.0, 0.5), method="count")
+    result = list(tables_to_tune(bench, request))
+    assert [table.label for table in result] == ["baseline", "annotated", "count 50 %", "annotated, count 50 %"]
+    assert [None if table.keep is None else table.keep.sum() for table in result] == [
         None, None, len(table_lines()) // 2, len(table_lines()) // 2
     ]  # fmt: skip
     assert rows(bench, columns=("composition",), sizes=(0.5, 0.3), method="count")[0][0] == "baseline, count 50 %"
 
 
 def test_a_size_that_cannot_be_had(bench):
-    asked = AnnotationSettings(columns=("composition",), sizes=(1.0, 1e-4), method="count")
+    request = AnnotationSettings(columns=("composition",), sizes=(1.0, 1e-4), method="count")
     with pytest.raises(PhraseToolError, match=r"experiment\.toml: annotate\.sizes: "):
-        tuned_table_frame(bench, asked)
+        tuned_table_frame(bench, request)
 
 
 def test_where_a_tuning_starts_makes_it_another(bench):
     def runs(start):
-        asked = AnnotationSettings(columns=("composition",), tuning_seeds=(1,), start=start, iterations=1)
-        frame = tuned_table_frame(bench, asked)
+        request = AnnotationSettings(columns=("composition",), tuning_seeds=(1,), start=start, iterations=1)
+        frame = tuned_table_frame(bench, request)
         assert list(dict.fromkeys(frame.system)) == ["baseline", "annotated"]
         return len(os.listdir(bench.store.folder))
 
@@ -136,7 +136,7 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
     lines = [line.split(b" ||| ") for line in table_lines()[::4]]
     pairs = str(write(folder / "pairs.gz", b"".join(b"%s ||| %s ||| %d\n" % (*line[:2], i % 4)
                                                     for i, line in enumerate(lines))))  # fmt: skip
-    done = run_inside(
+    outcome = run_inside(
         "annotate",
         folder / "table.gz",
         "--forced-pairs",
@@ -147,9 +147,11 @@ def test_columns_of_forced_decoding_are_those_of_annotate(folder, texts, plain):
         folder / "forced.gz",
         "-q",
     )
-    assert done.code == 0, done.err
-    done = run_inside("moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini")
-    assert done.code == 0
+    assert outcome.code == 0, outcome.err
+    outcome = run_inside(
+        "moses-ini", folder / "moses.ini", "--table", folder / "forced.gz", "-o", folder / "forced.ini"
+    )
+    assert outcome.code == 0
     written = LoadedModel.load(MosesModel.read(str(folder / "forced.ini")), texts)
     with Input(str(folder / "table.gz")) as source:
         request = MeasureRequest(forced_pairs=PairUses.read(pairs), forced_probabilities=True)
@@ -173,14 +175,14 @@ def test_other_columns():
 
 
 def test_columns_of_probabilities():
-    found = np.array([[0.5, 0.25], [1e-30, 1], [0.125, 0.5]], np.float32)
+    result = np.array([[0.5, 0.25], [1e-30, 1], [0.125, 0.5]], np.float32)
     opinion = np.array([True, True, False])
-    measures = measures_of([0, 3], [1], [False] * 3, similarities=found, opinion=opinion)
-    wanted = [[np.log(0.5), np.log(0.25)], [-50, 0], [0, 0]]
-    np.testing.assert_allclose(column_values(measures, ["semantic"], probable=True), wanted, rtol=1e-6)
+    measures = measures_of([0, 3], [1], [False] * 3, similarities=result, opinion=opinion)
+    expected = [[np.log(0.5), np.log(0.25)], [-50, 0], [0, 0]]
+    np.testing.assert_allclose(column_values(measures, ["semantic"], probable=True), expected, rtol=1e-6)
     # One translator, or a classifier, says a number only.
-    alike = measures_of([0, 3], [1], [False] * 3, similarities=found[:, [0, 0]], opinion=opinion)
-    np.testing.assert_allclose(column_values(alike, ["semantic"], probable=True), np.array(wanted)[:, :1], rtol=1e-6)
+    alike = measures_of([0, 3], [1], [False] * 3, similarities=result[:, [0, 0]], opinion=opinion)
+    np.testing.assert_allclose(column_values(alike, ["semantic"], probable=True), np.array(expected)[:, :1], rtol=1e-6)
 
 
 def test_columns_of_forced_decoding():
@@ -196,8 +198,8 @@ def test_columns_of_forced_decoding():
 def test_smoothed_columns_are_those_of_annotate(folder, texts, plain):
     table, ini = folder / "smoothed.gz", folder / "smoothed.ini"
     options = ("--force", "--smoothing", "kneser-ney", "-m", folder / "model", "-o", table, "--moses-ini-out", ini)
-    done = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
-    assert done.code == 0, done.err
+    outcome = run_inside("annotate", folder / "table.gz", "--moses-ini", folder / "moses.ini", *options, "-q")
+    assert outcome.code == 0, outcome.err
     written = LoadedModel.load(MosesModel.read(str(ini)), texts)
     request = MeasureRequest(similarities={SIMILARITIES: ModelSimilarities(small_model())}, smoothing="kneser-ney")
     with Input(str(folder / "table.gz")) as source:
@@ -216,10 +218,10 @@ def test_a_tuning_is_what_tune_does_and_is_done_once(folder, texts, measures, pl
     ticks = []
     record = tuned_run(lambda: lab, None, plan, 2, store, key, {"system": "a"}, ticks.append)
     assert sum(ticks) == 3 * 12 + 27
-    done = run_inside("tune", "--moses-ini", folder / "annotated.ini", "--dev", folder / "dev.src",
-                      folder / "dev.trg", "--iterations", "3", "--seed", "2", "-q",
-                      "-o", folder / "tuned.ini")  # fmt: skip
-    assert done.code == 0, done.err
+    outcome = run_inside("tune", "--moses-ini", folder / "annotated.ini", "--dev", folder / "dev.src",
+                         folder / "dev.trg", "--iterations", "3", "--seed", "2", "-q",
+                         "-o", folder / "tuned.ini")  # fmt: skip
+    assert outcome.code == 0, outcome.err
     tuned = MosesModel.read(str(folder / "tuned.ini"))
     ours = np.concatenate([record["weights"][name] for name in tuned.features.sizes])
     assert ours == pytest.approx(tuned.weights, abs=1e-5)
@@ -251,20 +253,20 @@ def test_a_tuning_that_was_cut_goes_on(plain, folder, tmp_path, cut_after):
     plan = TuningPlan("dev", (folder / "dev.trg").read_bytes(), 3)
 
     def record(place):
-        found = tuned_run(lambda: plain, None, plan, 2, RunStore(str(tmp_path / place)), "key", {})
-        return {name: value for name, value in found.items() if name != "seconds"}
+        result = tuned_run(lambda: plain, None, plan, 2, RunStore(str(tmp_path / place)), "key", {})
+        return {name: value for name, value in result.items() if name != "seconds"}
 
-    wanted, stops = record("whole"), 0
+    expected, stops = record("whole"), 0
     while True:
-        done = cut_after(20)
+        steps = cut_after(20)
         try:
-            assert record("cut") == wanted
+            assert record("cut") == expected
             break
         except PowerCut:
             stops += 1
             assert os.listdir(tmp_path / "cut") == ["key.unfinished"]
     assert stops
-    assert len(done) < 20
+    assert len(steps) < 20
     assert os.listdir(tmp_path / "cut") == ["key.json"]
 
 

@@ -48,10 +48,10 @@ def test_only_what_is_needed_is_measured(bench):
 
 
 def test_the_decoder_is_loaded_when_it_is_asked_for_and_once(bench):
-    begun = bench.session.watch.begun
-    assert [label for label, _ in begun] == ["measure"]
+    started = bench.session.watch.begun
+    assert [label for label, _ in started] == ["measure"]
     assert bench.load() is bench.load()
-    assert [label for label, _ in begun] == ["measure", "load"]
+    assert [label for label, _ in started] == ["measure", "load"]
     assert list(bench.load().sentences) == ["dev", "one", "two"]
 
 

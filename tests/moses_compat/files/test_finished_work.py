@@ -34,8 +34,8 @@ def squares(folder, items=ITEMS, settings=None, said=None, threads=1):
     """Work that is kept: the squares, and how many were taken."""
     say = said.append if said is not None else print
     with FinishedWork(str(folder / "out"), str(folder / "in"), settings or {"a": "1"}, say) as finished:
-        found = finished.run("squares", digest, items, lambda item: item * item, threads)
-        return list(found), finished.taken
+        result = finished.run("squares", digest, items, lambda item: item * item, threads)
+        return list(result), finished.taken
 
 
 @pytest.fixture
@@ -46,16 +46,16 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_was_made_is_not_made_again(folder, cut_after, threads):
-    said = []
+    recorded = []
     for stop in (0, 1, 3):
-        done = cut_after(stop)
+        result = cut_after(stop)
         with pytest.raises(PowerCut):
-            squares(folder, said=said, threads=threads)
-        assert len(done) == stop
-    assert said == [f"going on from {folder / 'out.unfinished'}"]
-    done = cut_after(-1)
+            squares(folder, said=recorded, threads=threads)
+        assert len(result) == stop
+    assert recorded == [f"going on from {folder / 'out.unfinished'}"]
+    result = cut_after(-1)
     assert squares(folder) == ([item * item for item in ITEMS], 4)
-    assert done == ITEMS[4:]
+    assert result == ITEMS[4:]
     assert not (folder / "out.unfinished").exists()
 
 

@@ -48,9 +48,9 @@ GRAMMARS = {
 def test_grammars_are_refused_by_name(tmp_path, monkeypatch, name, command):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "t", GRAMMARS[name])
-    done = run_inside(command[0], "t", *command[1:])
-    assert done.code == 1
-    assert "t: is a grammar in the format of Hiero" in done.message
+    outcome = run_inside(command[0], "t", *command[1:])
+    assert outcome.code == 1
+    assert "t: is a grammar in the format of Hiero" in outcome.message
     assert os.listdir(tmp_path) == ["t"]
     assert b"Hiero" in run_inside("inspect", "t").out
 
@@ -161,9 +161,9 @@ def test_every_command_refuses(model_folder, tmp_path, command):
         "prune": ("-m", model_folder, "-t", "0.5", "-o", tmp_path / "out"),
         "convert": ("-o", tmp_path / "out.parquet"),
     }[command]
-    done = run_inside(command, table, "-q", *options)
-    assert (done.code, done.out) == (1, b"")
-    assert "half of a phrase table" in done.message
+    outcome = run_inside(command, table, "-q", *options)
+    assert (outcome.code, outcome.out) == (1, b"")
+    assert "half of a phrase table" in outcome.message
     assert [path.name for path in tmp_path.iterdir()] == ["half.gz"]
 
 

@@ -27,14 +27,14 @@ UNPACK = {
 @pytest.fixture(params=[".gz", ".bz2", ".xz", ".zst zstandard", ".zst backports.zstd"])
 def ending(request, monkeypatch):
     """Of names; that of zstd with each package that can do it."""
-    found, _, package = request.param.partition(" ")
+    result, _, package = request.param.partition(" ")
     if package:
         pytest.importorskip(package, reason=f"{package} is another package for the same")
         others = {"compression.zstd", "backports.zstd"} - {package}
         for name in others:
             monkeypatch.setitem(sys.modules, name, None)
     packing._zstd.cache_clear()
-    yield found
+    yield result
     packing._zstd.cache_clear()
 
 

@@ -286,8 +286,8 @@ def test_word_vectors_in_every_packing(tmp_path, pack):
     save_facebook_model(model, str(tmp_path / "plain"))
     # Its name says nothing true.
     path.write_bytes(pack((tmp_path / "plain").read_bytes()))
-    found = load_vectors(str(path), [b"haus"], opened=open_bytes)
-    assert found[b"haus"].tolist() == pytest.approx(model.wv["haus"].tolist(), rel=1e-5)
+    result = load_vectors(str(path), [b"haus"], opened=open_bytes)
+    assert result[b"haus"].tolist() == pytest.approx(model.wv["haus"].tolist(), rel=1e-5)
 
 
 def test_a_check_changes_nothing(tmp_path):

@@ -40,8 +40,8 @@ def differences(before, after):
     """The lines that were changed or added, and those that were removed or changed, in order."""
     import difflib
 
-    found = list(difflib.ndiff(before.split("\n"), after.split("\n")))
-    return [line[2:] for line in found if line[0] == "-"], [line[2:] for line in found if line[0] == "+"]
+    result = list(difflib.ndiff(before.split("\n"), after.split("\n")))
+    return [line[2:] for line in result if line[0] == "-"], [line[2:] for line in result if line[0] == "+"]
 
 
 @pytest.mark.parametrize("form", FORMS)

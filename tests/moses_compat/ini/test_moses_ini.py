@@ -67,13 +67,13 @@ def test_other_words_and_the_blanks_stay(parts, end, changed):
 def test_numbers_of_a_value_keep_their_spelling(parts, end, values, named):
     head = "A=" if named else ""
     line = head + "".join(blank + number for blank, number in parts) + end
-    found = with_numbers(line, values, int(named))
-    text = bare(found).removeprefix(head)
+    result = with_numbers(line, values, int(named))
+    text = bare(result).removeprefix(head)
     assert [float(word) for word in text.split()] == [float(f"{value:.9g}") for value in values]
     for (_, old), new, value in zip(parts, text.split(), values, strict=False):
         assert new == old if float(old) == value else new == number_text(value)
-    assert found.startswith(head)
-    assert found.endswith(end)
+    assert result.startswith(head)
+    assert result.endswith(end)
 
 
 @given(st.text(st.sampled_from("ab =#\t\r"), max_size=12))
@@ -85,10 +85,10 @@ def test_what_a_line_says_without_its_comment(line):
 def test_arguments_are_changed_or_added(changed, end):
     old = {"name": "x", "source-path": "p", "path": "q"}
     line = "Kind" + "".join(f" {key}={value}" for key, value in old.items()) + end
-    found = with_arguments(line, changed)
-    assert dict(word.split("=", 1) for word in bare(found).split()[1:]) == {**old, **changed}
-    assert found.endswith(end)
-    assert with_arguments(found, changed) == found
+    result = with_arguments(line, changed)
+    assert dict(word.split("=", 1) for word in bare(result).split()[1:]) == {**old, **changed}
+    assert result.endswith(end)
+    assert with_arguments(result, changed) == result
 
 
 @given(st.floats(-1024, 1024, width=32))

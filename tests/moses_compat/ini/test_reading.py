@@ -429,8 +429,8 @@ def test_more_options_of_several_tables_than_moses_takes_are_refused(monkeypatch
 
 @pytest.mark.requires_moses
 def test_every_section_of_a_real_moses_is_known(moses):
-    done = subprocess.run([moses(), "--help"], capture_output=True, text=True, timeout=60, check=False)
-    switches = set(re.findall(r"--([a-z][a-z0-9-]+)", done.stderr + done.stdout))
+    outcome = subprocess.run([moses(), "--help"], capture_output=True, text=True, timeout=60, check=False)
+    switches = set(re.findall(r"--([a-z][a-z0-9-]+)", outcome.stderr + outcome.stdout))
     assert len(switches) > 150
     assert switches <= set(known_sections())
 
@@ -461,7 +461,7 @@ def test_commands_that_measure_refuse_what_they_would_measure_otherwise(model, s
         ["prune", "table", *files, "--method", "count", "--max-bleu-loss", "0.5", "--dev", "text", "target", "-o", "p"],
     ]
     for command in commands:
-        done = run_inside(*command)
-        assert done.code == 1
-        assert section.split("\n")[0] in done.message
+        outcome = run_inside(*command)
+        assert outcome.code == 1
+        assert section.split("\n")[0] in outcome.message
     assert not {"tuned.ini", "pairs", "p"} & {path.name for path in model.iterdir()}

@@ -20,9 +20,9 @@ def ini_of(folder, text):
 
 def test_weights_of_an_ini_of_version_2(tmp_path):
     ini = ini_of(tmp_path, VERSION_2)
-    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
-    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
-    assert (found.phrase_penalty, found.distortion, found.name) == (0.2, 0.3, "TranslationModel0")
+    result = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
+    np.testing.assert_array_equal(result.scores, np.array([0.0639497231451392, 0.1], np.float32))
+    assert (result.phrase_penalty, result.distortion, result.name) == (0.2, 0.3, "TranslationModel0")
     assert len(weights_of(ini, choose_table(ini, "new.gz", "PhraseDictionaryMemory0")).scores) == 4
     message = r"\[weight\] has no line Fixed=, and Moses would take 1 for every weight; give it one"
     with pytest.raises(DataError, match=message):
@@ -31,16 +31,16 @@ def test_weights_of_an_ini_of_version_2(tmp_path):
 
 def test_weights_of_an_ini_of_version_1(tmp_path):
     ini = ini_of(tmp_path, VERSION_1)
-    found = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
-    np.testing.assert_array_equal(found.scores, np.array([0.0639497231451392, 0.1], np.float32))
-    assert found.distortion == ini.weights["Distortion0"][0]
+    result = weights_of(ini, choose_table(ini, "new.gz", "TranslationModel0"))
+    np.testing.assert_array_equal(result.scores, np.array([0.0639497231451392, 0.1], np.float32))
+    assert result.distortion == ini.weights["Distortion0"][0]
 
 
 def test_weights_of_an_ini_without_penalty_and_distortion(tmp_path):
     text = "[feature]\nPhraseDictionaryMemory name=T num-features=1 path=t\n[weight]\nT= 0.5\n"
     ini = ini_of(tmp_path, text)
-    found = weights_of(ini, ini.features[0])
-    assert (found.scores.tolist(), found.phrase_penalty, found.distortion, found.size) == ([0.5], 0.0, 0.0, 0.5)
+    result = weights_of(ini, ini.features[0])
+    assert (result.scores.tolist(), result.phrase_penalty, result.distortion, result.size) == ([0.5], 0.0, 0.0, 0.5)
 
 
 def test_weights_that_are_overwritten(tmp_path):
@@ -78,7 +78,7 @@ def test_the_size_of_all_weights_but_that_of_unknown_words(tmp_path):
     features = "PhraseDictionaryMemory name=T num-features=2 path=t\nUnknownWordPenalty\nWordPenalty\nPhrasePenalty\n"
     weights = "T= 0.5 -0.25\nUnknownWordPenalty0= 100\nWordPenalty0= -2\nPhrasePenalty0= 0.125\n"
     ini = ini_of(tmp_path, f"[feature]\n{features}[weight]\n{weights}")
-    found = weights_of(ini, ini.features[0])
-    assert (found.size, found.phrase_penalty) == (0.5 + 0.25 + 2 + 0.125, 0.125)
+    result = weights_of(ini, ini.features[0])
+    assert (result.size, result.phrase_penalty) == (0.5 + 0.25 + 2 + 0.125, 0.125)
     nothing = ini_of(tmp_path, f"[feature]\n{features}[weight]\nT= 0 0\nWordPenalty0= 0\nPhrasePenalty0= 0\n")
     assert weights_of(nothing, nothing.features[0]).size == 1.0

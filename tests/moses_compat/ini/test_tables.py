@@ -95,10 +95,10 @@ BINARY = [
 def test_binary_tables_are_refused(files, kind, called):
     ini = ini_of(files, "no-such", kind=kind)
     # Even a table that has no place in the ini gets the word that says more.
-    found = find_table(ini, "../a.gz")
+    result = find_table(ini, "../a.gz")
     message = rf"moses.ini:2: TranslationModel0 is a {called} table \(no-such\), which cannot be annotated: "
     with pytest.raises(DataError, match=f"{message}annotate the text table it was made from and binarise the result"):
-        check_table(ini, found)
+        check_table(ini, result)
 
 
 @pytest.mark.parametrize("number", [1, 2, 12])

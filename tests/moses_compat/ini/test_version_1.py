@@ -100,9 +100,9 @@ def test_the_score_of_a_run_of_moses(write_ini, tmp_path):
     write(tmp_path / "reordering", b"documentaci\xc3\xb3n ||| documentation ||| 0.679012 0.2 0.1 0.5 0.3 0.2\n")
     write(tmp_path / "lm.arpa", ARPA)
     ini = write_ini(MOSES_INI)
-    done = run_inside("decode", "--moses-ini", ini, "-q", "--n-best-list", tmp_path / "list", "1",
-                      stdin=b"documentaci\xc3\xb3n\n")  # fmt: skip
-    assert (done.code, done.out) == (0, b"documentation\n")
+    outcome = run_inside("decode", "--moses-ini", ini, "-q", "--n-best-list", tmp_path / "list", "1",
+                         stdin=b"documentaci\xc3\xb3n\n")  # fmt: skip
+    assert (outcome.code, outcome.out) == (0, b"documentation\n")
     line = (tmp_path / "list").read_text()
     assert float(line.split(" ||| ")[3]) == pytest.approx(MOSES_TOTAL, abs=2e-6)
     assert "Distortion0= 0" in line
@@ -201,11 +201,11 @@ def test_annotated_with_weight_0_it_has_the_same_score(write_ini, tmp_path, mode
     write(tmp_path / "table", b"documentaci\xc3\xb3n ||| documentation ||| 0.886364 0.97619 0.951219 0.97619 2.718\n")
     write(tmp_path / "reordering", b"documentaci\xc3\xb3n ||| documentation ||| 0.679012 0.2 0.1 0.5 0.3 0.2\n")
     write(tmp_path / "lm.arpa", ARPA)
-    ini, found = write_ini(MOSES_INI), tmp_path / "found.ini"
-    done = run_inside("annotate", tmp_path / "table", "-m", model_folder, "-q", "--moses-ini", ini,
-                      "--moses-ini-out", found)  # fmt: skip
-    assert done.code == 0
-    run_inside("decode", "--moses-ini", found, "-q", "--n-best-list", tmp_path / "list", "1",
+    ini, result = write_ini(MOSES_INI), tmp_path / "found.ini"
+    outcome = run_inside("annotate", tmp_path / "table", "-m", model_folder, "-q", "--moses-ini", ini,
+                         "--moses-ini-out", result)  # fmt: skip
+    assert outcome.code == 0
+    run_inside("decode", "--moses-ini", result, "-q", "--n-best-list", tmp_path / "list", "1",
                stdin=b"documentaci\xc3\xb3n\n")  # fmt: skip
     features, total = (tmp_path / "list").read_text().split(" ||| ")[2:4]
     assert float(total) == pytest.approx(MOSES_TOTAL, abs=2e-6)

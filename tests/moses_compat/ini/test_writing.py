@@ -43,7 +43,7 @@ def test_it_is_the_model_that_was_asked_for(tmp_path, columns, kind, limit):
 
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_paths_that_no_ini_can_hold(place):
-    given = ["t", 4, "lm", 3, "r"]
-    given[place] = "a b"
+    arguments = ["t", 4, "lm", 3, "r"]
+    arguments[place] = "a b"
     with pytest.raises(PhraseToolError, match="no blank and no #"):
-        new_moses_ini(*given)
+        new_moses_ini(*arguments)

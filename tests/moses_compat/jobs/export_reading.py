@@ -38,14 +38,14 @@ def naive_map(text, longest=3, most=100, always=100, least=0.01):
             for word in map(unescaped, target.split()):
                 frequencies[word] += joint
     fixed = sorted(frequencies, key=lambda word: (-frequencies[word], words.index(word)))[:always]
-    found = {}
+    collected = {}
     for key in sorted(scores, key=len):
         known = set(fixed)
         if len(key) > 1:
-            known.update(*(found.get((word,), []) for word in key))
+            known.update(*(collected.get((word,), []) for word in key))
         order = sorted(scores[key], key=lambda word: (-scores[key][word], words.index(word)))
-        found[key] = [word for word in order if scores[key][word] >= least and word not in known][:most]
-    return {key: found[key] for key in scores if found[key]}, fixed
+        collected[key] = [word for word in order if scores[key][word] >= least and word not in known][:most]
+    return {key: collected[key] for key in scores if collected[key]}, fixed
 
 
 def read_map(data):
@@ -62,22 +62,22 @@ def read_map(data):
 
 def candidates(rules, tokens):
     """What `get_candidates` gives for a sentence."""
-    found = set(rules[0].get("", ()))
+    collected = set(rules[0].get("", ()))
     for first in range(len(tokens)):
         for length in rules:
             key = " ".join(tokens[first : first + length + 1])
             if first + length < len(tokens):
-                found.update(rules[length].get(key, ()))
-    return found
+                collected.update(rules[length].get(key, ()))
+    return collected
 
 
 def read_shortlist(data):
     """As `LexicalShortlistGenerator::load` of Marian does: source -> target -> probability."""
-    found = defaultdict(dict)
+    result = defaultdict(dict)
     fields = iter(data.decode().split())
     for target, source, probability in zip(fields, fields, fields, strict=True):
-        found[source][target] = float(probability)
-    return found
+        result[source][target] = float(probability)
+    return result
 
 
 def read_binary_shortlist(data):

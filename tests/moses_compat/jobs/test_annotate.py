@@ -39,11 +39,11 @@ def test_columns_in_the_order_of_their_sources(tmp_path, scan):
     text = b"".join(b"%s ||| %s ||| %d\n" % (b" ".join(s), b" ".join(t), n) for (s, t), n in pairs.items())
     forced = PairUses.read(str(write(tmp_path / "pairs", text)))
     sources = [ColumnSimilarities(1, 3, "raw"), ColumnSimilarities(0, 1, "raw")]
-    found, counts = annotated_table(tmp_path, DATA, sources, scan, forced=forced, scale="raw")
-    assert naive.cut_columns(found, 6) == DATA
+    result, counts = annotated_table(tmp_path, DATA, sources, scan, forced=forced, scale="raw")
+    assert naive.cut_columns(result, 6) == DATA
     assert (counts.entries, counts.scores, counts.faulty) == (len(rows), 4, 0)
     assert counts.used == sum(row in pairs for row in rows)
-    for row, line in zip(rows, naive.parse_table(found, 10)[0], strict=True):
+    for row, line in zip(rows, naive.parse_table(result, 10)[0], strict=True):
         old, new = line.values[:4], line.values[4:]
         clipped = [min(value, 1.0) for value in old]
         assert new[:4] == pytest.approx([clipped[1], clipped[3], clipped[0], clipped[1]], abs=2e-6)
@@ -91,9 +91,9 @@ def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, mo
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 @pytest.mark.parametrize("size", [1, 1 << 20])
 def test_faulty_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
-    found, counts = annotated_table(tmp_path, FAULTY, [ModelSimilarities(model)], TableScan(on_error, 1, size))
+    result, counts = annotated_table(tmp_path, FAULTY, [ModelSimilarities(model)], TableScan(on_error, 1, size))
     lines = naive.split_lines(FAULTY)
-    rows = naive.split_lines(found)
+    rows = naive.split_lines(result)
     assert counts.faulty == len(FAULTY_LINES)
     assert counts.entries == len(lines)
     if on_error == "keep":
@@ -110,12 +110,12 @@ def test_entries_without_an_opinion_are_those_of_the_first_source(tmp_path, mode
 
 
 def test_progress_is_told_of_every_block(tmp_path):
-    told = []
-    scan = TableScan(block_bytes=300, progress=lambda *seen: told.append(seen))
+    recorded = []
+    scan = TableScan(block_bytes=300, progress=lambda *seen: recorded.append(seen))
     annotated_table(tmp_path, DATA, [ColumnSimilarities(0, 1, "raw")], scan)
-    assert len(told) > 3
-    assert told[-1] == (len(DATA), DATA.count(b"\n"))
-    assert told == sorted(told)
+    assert len(recorded) > 3
+    assert recorded[-1] == (len(DATA), DATA.count(b"\n"))
+    assert recorded == sorted(recorded)
 
 
 def test_what_is_refused(tmp_path):
@@ -243,8 +243,8 @@ def test_a_table_without_entries_fits_any_ini(folder, model_folder):
 def test_an_ini_for_columns_that_are_told(folder):
     with Output(str(folder / "more.ini")) as out:
         edit_of(folder, -0.5).write_to(out, 3)
-    found = read_moses_ini(str(folder / "more.ini"))
-    assert found.weights["TranslationModel0"] == [0.1, 0.2, 0.3, 0.4, -0.5, -0.5, -0.5]
+    result = read_moses_ini(str(folder / "more.ini"))
+    assert result.weights["TranslationModel0"] == [0.1, 0.2, 0.3, 0.4, -0.5, -0.5, -0.5]
 
 
 class Listening(Watch):

@@ -43,7 +43,7 @@ def test_unknown_words_get_entries_and_a_report(table, tmp_path):
     expected = {word: learn_augmenter(ENTRIES).entries(word) for word in ("das", "grünst", "tischwald")}
     assert (report.words, report.tokens) == (3, 4)
     assert report.entries == sum(map(len, expected.values()))
-    found = Counter()
+    collected = Counter()
     right = [0, 0]
     for word, words in (
         ("das", "the green house ."),
@@ -52,13 +52,13 @@ def test_unknown_words_get_entries_and_a_report(table, tmp_path):
     ):
         good = [set(entry.target.split()) <= set(words.split()) for entry in expected[word]]
         right = [right[0] + any(good), right[1] + good[0]]
-        found.update(
+        collected.update(
             {number for entry, there in zip(expected[word], good, strict=True) if there for number in entry.sources}
         )
     assert report.right == tuple(right)
     assert right[1] >= 3
     for number, source in enumerate(report.sources.values()):
-        assert source.right == found[number]
+        assert source.right == collected[number]
         assert source.words <= source.tokens <= 4
     lines = read(Path(output)).decode().splitlines(keepends=True)
     assert lines == sorted(lines, key=str.encode)

@@ -37,12 +37,12 @@ def read_table(tmp_path, text, columns=2, scan=PLAIN):
 @pytest.mark.parametrize("scan", [TableScan(), TableScan(threads=2, block_bytes=1)])
 def test_entries_of_single_words(tmp_path, scan):
     table = read_table(tmp_path, TABLE, scan=scan)
-    found = table.entries
-    assert sorted(found) == ["a", "é"]
-    assert [(entry.target, entry.scores) for entry in found["a"]] == [
+    result = table.entries
+    assert sorted(result) == ["a", "é"]
+    assert [(entry.target, entry.scores) for entry in result["a"]] == [
         ("y z", (0.5, 0.6, 0.7, 0.8)), ("x", (0.1, 0.2, 0.3, 0.4)),
     ]  # fmt: skip
-    assert (found.count("a"), found.count("é")) == (7, 1)
+    assert (result.count("a"), result.count("é")) == (7, 1)
     assert table.known == {"a", "é"}
     assert not table.augmented
 
@@ -115,15 +115,15 @@ def means(folder, text, **scan):
 @given(ROWS, st.integers(1, 2), st.integers(1, 200))
 def test_the_mean_over_words(workspace, rows, threads, block_bytes):
     text = "".join(f"{source} ||| x ||| {' '.join(f'{n / 1000:g}' for n in row)}\n" for source, row in rows)
-    wanted = [row for source, row in rows if " " not in source]
-    if not wanted:
+    expected = [row for source, row in rows if " " not in source]
+    if not expected:
         with pytest.raises(DataError, match="no entry whose source is one word"):
             means(workspace, text)
         return
-    found = means(workspace, text, threads=threads, block_bytes=block_bytes)
-    np.testing.assert_allclose(found, np.mean(wanted, 0) / 1000, atol=1e-9)
+    result = means(workspace, text, threads=threads, block_bytes=block_bytes)
+    np.testing.assert_allclose(result, np.mean(expected, 0) / 1000, atol=1e-9)
     # Not a bit depends on how the table was cut.
-    assert (found == means(workspace, text)).all()
+    assert (result == means(workspace, text)).all()
 
 
 WORDS = st.text("abé-", min_size=1, max_size=3)
@@ -155,8 +155,8 @@ def test_new_entries_stand_in_their_places(workspace, pairs, words, threads, blo
     for word in new:
         expected.append(f"{word} ||| x y ||| 0.5 0.25 0.125 1 1 2.71828 ||| 0-0 0-1 ||| 1 1 1\n")
         expected.append(f"{word} ||| z ||| 0.5 0.25 0.125 1 2.71828 1 ||| 0-0 ||| 1 1 1\n")
-    found = augmented(workspace, known, new, threads=threads, block_bytes=block_bytes)
-    assert found == "".join(sorted(expected, key=str.encode))
+    result = augmented(workspace, known, new, threads=threads, block_bytes=block_bytes)
+    assert result == "".join(sorted(expected, key=str.encode))
 
 
 def test_other_forms_and_faulty_lines(tmp_path):

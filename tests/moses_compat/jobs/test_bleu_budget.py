@@ -18,17 +18,17 @@ def folder(tmp_path_factory):
 
 
 def request_of(folder, source="dev.src", reference="dev.trg", **options):
-    given = {"ini": str(folder / "moses.ini"), "dev": (str(folder / source), str(folder / reference)), **options}
-    return PruneRequest(str(folder / "table.gz"), max_bleu_loss=0.5, **given)
+    settings = {"ini": str(folder / "moses.ini"), "dev": (str(folder / source), str(folder / reference)), **options}
+    return PruneRequest(str(folder / "table.gz"), max_bleu_loss=0.5, **settings)
 
 
 def test_what_is_read(folder):
-    found = DevelopmentSet.read(request_of(folder, search={"stack_size": 7}), SILENT)
-    assert (found.source, found.reference) == tuple((folder / name).read_bytes() for name in ("dev.src", "dev.trg"))
-    assert found.sentences == 12
-    assert found.model.search.stack_size == 7
-    assert found.model.search.distortion_limit == 3
-    assert found.model.table == str(folder / "table.gz")
+    result = DevelopmentSet.read(request_of(folder, search={"stack_size": 7}), SILENT)
+    assert (result.source, result.reference) == tuple((folder / name).read_bytes() for name in ("dev.src", "dev.trg"))
+    assert result.sentences == 12
+    assert result.model.search.stack_size == 7
+    assert result.model.search.distortion_limit == 3
+    assert result.model.table == str(folder / "table.gz")
 
 
 @pytest.mark.parametrize("missing", ["ini", "dev"])

@@ -76,13 +76,13 @@ def test_coverage_is_what_the_decoder_would_find(tmp_path):
     for path, side in zip((source, target), sides, strict=True):
         path.write_text("".join(line + "\n" for line in side))
     report, data = made(request_of(tmp_path, text, always=1, most=2, evaluate=(str(source), str(target))))
-    found = [candidates(read_map(data), line.split()) for line in sides[0]]
-    hits = [[word in known for word in line.split()] for known, line in zip(found, sides[1], strict=True)]
+    result = [candidates(read_map(data), line.split()) for line in sides[0]]
+    hits = [[word in known for word in line.split()] for known, line in zip(result, sides[1], strict=True)]
     coverage = report.coverage
     assert coverage.covered == sum(map(sum, hits))
     assert coverage.tokens == sum(map(len, hits))
     assert coverage.whole == sum(map(all, hits))
-    assert coverage.mean == sum(map(len, found)) / len(found)
+    assert coverage.mean == sum(map(len, result)) / len(result)
     assert 0.7 < coverage.known < 1
 
 
@@ -134,8 +134,8 @@ def test_pieces(tmp_path):
 def test_similar_entries_count_for_more(tmp_path):
     text = "a ||| x ||| 1 1 0.5 1 1 1 ||| 0-0 ||| 2 4 2\na ||| y ||| 1 1 0.5 1 0.5 0.5 ||| 0-0 ||| 2 4 2\n"
     request = request_of(tmp_path, text, shortlist=True, longest=1, similarities=ColumnSimilarities(4, 5))
-    found = read_shortlist(made(request, ShortlistWriter())[1])["a"]
-    assert found == pytest.approx({"x": 0.375, "y": 0.375 * 0.5})
+    result = read_shortlist(made(request, ShortlistWriter())[1])["a"]
+    assert result == pytest.approx({"x": 0.375, "y": 0.375 * 0.5})
 
 
 def test_a_table_without_counts_has_its_probabilities(tmp_path):
@@ -159,8 +159,8 @@ def test_wrong_tables(tmp_path, text, said):
 
 
 def test_texts_and_vocabularies_that_do_not_fit(tmp_path):
-    told = []
-    scan = TableScan(warn=told.append)
+    recorded = []
+    scan = TableScan(warn=recorded.append)
 
     def evaluated(text, **options):
         (tmp_path / "source").write_text(text)
@@ -176,7 +176,7 @@ def test_texts_and_vocabularies_that_do_not_fit(tmp_path):
         evaluated("da@@ ha@@ x\n")
     evaluated("das fremde\n")
     said = "only 50% of its 2 tokens are in the table; expected text of the table's source language"
-    assert told == [f"{tmp_path}/source: {said}, with its tokens and its capitals"]
+    assert recorded == [f"{tmp_path}/source: {said}, with its tokens and its capitals"]
     (tmp_path / "words").write_text("nothing\nof\nit\n")
     with pytest.raises(DataError, match=r"words: covers 3% of the target words of"):
         made(request_of(tmp_path, target_vocabulary=str(tmp_path / "words")))

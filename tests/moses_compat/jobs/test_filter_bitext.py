@@ -40,12 +40,12 @@ def blocks_of(folder, source, target):
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_lines_stay_as_they_are(end, tmp_path):
     source, target = b"a\r\n\n b\tc\nd\x0be\nf" + end, b"A\nB\n\nC\nD" + end
-    found = blocks_of(tmp_path, source, target)
-    assert [(block.first, len(block)) for block in found] == [(0, 3), (3, 2)]
-    assert b"".join(line for block in found for line in block.sources) == source
-    assert b"".join(line for block in found for line in block.targets) == target
-    assert found[0].written == ([b"a", b"", b"b c"], [b"A", b"B", b""])
-    assert found[1].written == ([b"d\x0be", b"f"], [b"C", b"D"])
+    result = blocks_of(tmp_path, source, target)
+    assert [(block.first, len(block)) for block in result] == [(0, 3), (3, 2)]
+    assert b"".join(line for block in result for line in block.sources) == source
+    assert b"".join(line for block in result for line in block.targets) == target
+    assert result[0].written == ([b"a", b"", b"b c"], [b"A", b"B", b""])
+    assert result[1].written == ([b"d\x0be", b"f"], [b"C", b"D"])
 
 
 def test_fingerprints_tell_sides_and_pairs(tmp_path):
@@ -77,10 +77,10 @@ def decided(drop=False, blind=None):
 
 @pytest.mark.parametrize("drop", [False, True])
 def test_what_goes_and_why(drop):
-    found = decided(drop)
-    assert found.keep.tolist() == [True, False, False, not drop, False, True]
-    assert found.notes == [(), (b"empty",), (b"unknown",), (b"copy",), (b"probability", b"copy"), (b"long",)]
-    counts = found.counts
+    result = decided(drop)
+    assert result.keep.tolist() == [True, False, False, not drop, False, True]
+    assert result.notes == [(), (b"empty",), (b"unknown",), (b"copy",), (b"probability", b"copy"), (b"long",)]
+    counts = result.counts
     assert (counts.pairs, counts.kept, counts.copies, counts.over_long) == (6, 3 - drop, 2, 1)
     reasons = {"empty": 1, "unknown": 1, "probability": 1, "copy": 1 + drop}
     assert dict(counts.reasons) == reasons
@@ -92,9 +92,9 @@ def test_what_goes_and_why(drop):
 
 
 def test_lines_that_are_written():
-    found = decided(blind=np.array([0.25, np.nan, np.nan, 0, 1, 0.5], np.float32))
-    assert found.kept_lines() == (b"a b\nsame\na b c d\n", b"A B\r\nsame\nA\tB\n")
-    assert found.score_lines().splitlines() == [
+    result = decided(blind=np.array([0.25, np.nan, np.nan, 0, 1, 0.5], np.float32))
+    assert result.kept_lines() == (b"a b\nsame\na b c d\n", b"A B\r\nsame\nA\tB\n")
+    assert result.score_lines().splitlines() == [
         b"0.500000\tkept\t-\ta b\tA B\t0.250000",
         b"0.000000\trejected\tempty\t\tB\t0.000000",
         b"0.000000\trejected\tunknown\tx\tY\t0.000000",
@@ -102,7 +102,7 @@ def test_lines_that_are_written():
         b"0.200000\trejected\tprobability,copy\ta&amp;b  c\ta&b c\t1.000000",
         b"0.500000\tkept\tlong\ta b c d\tA B\t0.500000",
     ]
-    assert found.rejected_lines().splitlines() == [
+    assert result.rejected_lines().splitlines() == [
         b"empty\t0.000000\t12\t\tB",
         b"unknown\t0.000000\t13\tx\tY",
         b"probability,copy\t0.200000\t15\ta&amp;b  c\ta&b c",
@@ -114,8 +114,8 @@ def test_sentences_are_as_long_for_the_decision_as_for_the_classifier(space):
     sentences = [b"a" + space + b"b c\n", b"a b c\n"]
     block = SentencePairs(0, sentences, [b"A\n", b"B\n"])
     assert sentence_lengths(block.written[0]).tolist() == [2, 3]
-    found = PairDecisions.of(block, PairScores(np.ones(2, np.float32), None), 0.5, False, 2)
-    assert found.notes == [(), (b"long",)]
+    result = PairDecisions.of(block, PairScores(np.ones(2, np.float32), None), 0.5, False, 2)
+    assert result.notes == [(), (b"long",)]
 
 
 def blocks(count, size=10):

@@ -31,9 +31,9 @@ from tests.comparable_text import encoder_folder, write_corpus
 
 def test_mined(tmp_path):
     (tmp_path / "m").write_text("1.5\ta  b\tc\n\n2\td\te\t1.0\tcopy")
-    found = read_mined(str(tmp_path / "m"))
-    assert found.scores.tolist() == [1.5, 2.0]
-    assert found.pairs == [(b"a b", b"c"), (b"d", b"e")]
+    result = read_mined(str(tmp_path / "m"))
+    assert result.scores.tolist() == [1.5, 2.0]
+    assert result.pairs == [(b"a b", b"c"), (b"d", b"e")]
 
 
 def test_gold_with_and_without_scores(tmp_path):
@@ -125,16 +125,16 @@ def search(folder, encoder, **settings):
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
 def test_against_obvious_python(encoder, tmp_path, retrieval, margin):
     write_corpus(tmp_path)
-    found = search(tmp_path, encoder, margin=margin, retrieval=retrieval, min_cosine=0.2, k=3)
+    result = search(tmp_path, encoder, margin=margin, retrieval=retrieval, min_cosine=0.2, k=3)
     loaded = encoder.load()[0]
     vectors = [
         unit_rows(loaded.encode([text.plain(row) for row in range(len(text))], side)).astype(np.float16)
-        for text, side in zip(found.sides, ("source", "target"), strict=True)
+        for text, side in zip(result.sides, ("source", "target"), strict=True)
     ]
     expected = naive_mining.scored(*vectors, 3, margin, 0.2)
-    pairs = list(zip(found.pairs.sources.tolist(), found.pairs.targets.tolist(), strict=True))
+    pairs = list(zip(result.pairs.sources.tolist(), result.pairs.targets.tolist(), strict=True))
     assert set(pairs) == set(naive_mining.retrieved(expected, retrieval))
-    np.testing.assert_allclose(found.pairs.scores, [expected[pair][0] for pair in pairs], atol=1e-5)
+    np.testing.assert_allclose(result.pairs.scores, [expected[pair][0] for pair in pairs], atol=1e-5)
 
 
 def test_many_sentences_are_searched_approximately(encoder, tmp_path, monkeypatch):
@@ -148,15 +148,15 @@ def test_many_sentences_are_searched_approximately(encoder, tmp_path, monkeypatc
 
 def test_k_is_clamped_and_thresholds_cut(encoder, tmp_path):
     write_corpus(tmp_path)
-    found = search(tmp_path, encoder, k=100_000)
-    middle = float(np.median(found.pairs.scores))
-    lines = list(mined_lines(found, MiningSettings(threshold=middle)))
-    assert len(lines) == kept_pairs(found, middle) == int((found.pairs.scores >= middle).sum())
-    assert 0 < len(lines) < len(found.pairs)
-    statistics = mining_statistics(found, MiningSettings(threshold=middle), "e")
+    result = search(tmp_path, encoder, k=100_000)
+    middle = float(np.median(result.pairs.scores))
+    lines = list(mined_lines(result, MiningSettings(threshold=middle)))
+    assert len(lines) == kept_pairs(result, middle) == int((result.pairs.scores >= middle).sum())
+    assert 0 < len(lines) < len(result.pairs)
+    statistics = mining_statistics(result, MiningSettings(threshold=middle), "e")
     assert statistics["written"] == len(lines)
     assert mining_summary(statistics)[-1] == (
-        f"{len(lines):,} of {len(found.pairs):,} pairs that score at least {middle:.6g} written"
+        f"{len(lines):,} of {len(result.pairs):,} pairs that score at least {middle:.6g} written"
     )
 
 

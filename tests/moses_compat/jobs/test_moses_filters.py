@@ -63,12 +63,12 @@ def both(folder, data, corpora, *, threshold=None, top=0, column=0, counts=False
     significance = None
     if threshold is not None or counts or values:
         significance = Significance(PairTest(*corpora, rules), threshold or 0.0, counts, values, force=True)
-    found, _ = run_filter(folder, data, top=top, column=column, significance=significance, **scan)
+    result, _ = run_filter(folder, data, top=top, column=column, significance=significance, **scan)
     expected = naive_filter.filter_table(
         data, words(SOURCE), words(TARGET), threshold=threshold, top=top, column=column, counts=counts, values=values,
         rules=rules,
     )  # fmt: skip
-    return found, expected
+    return result, expected
 
 
 OPTIONS = [
@@ -80,8 +80,8 @@ SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 3, "block_bytes": 300
 
 @for_each(("name", "options", "scan"), pairwise(sorted(TABLES), OPTIONS, SCANS))
 def test_equals_the_naive_filter(tmp_path, name, options, scan, corpora):
-    found, expected = both(tmp_path, TABLES[name], corpora, **options, **scan)
-    assert found == expected
+    result, expected = both(tmp_path, TABLES[name], corpora, **options, **scan)
+    assert result == expected
 
 
 _TOKEN = st.sampled_from([b"das", b"haus", b"ist", b"the", b"house", b"zzz", b"[X]", b"[X][X]"])
@@ -95,11 +95,11 @@ _LINE = st.tuples(_FIELD.filter(len), _FIELD, st.sampled_from([b"0.5 1", b"0.25 
 )  # fmt: skip
 def test_equals_the_naive_filter_on_any_table(workspace, corpora, lines, top, threshold, counts, values, rules, size):
     data = b"".join(b" ||| ".join(line) + b"\n" for line in lines)
-    found, expected = both(
+    result, expected = both(
         workspace, data, corpora, threshold=threshold, top=top, counts=counts, values=values, rules=rules,
         threads=2, block_bytes=size,
     )  # fmt: skip
-    assert found == expected
+    assert result == expected
 
 
 def test_a_pair_seen_once_goes_or_stays(tmp_path, corpora):

@@ -61,9 +61,9 @@ def lines_of(path):
     lines = text.splitlines()
     assert lines == sorted(lines)
     rows = [[field.strip() for field in line.decode().split("|||")] for line in lines]
-    found = {(row[0], row[1]): row[2:] for row in rows}
-    assert len(found) == len(lines)
-    return text, found
+    result = {(row[0], row[1]): row[2:] for row in rows}
+    assert len(result) == len(lines)
+    return text, result
 
 
 @settings(
@@ -76,10 +76,10 @@ def test_all_ways_are_summed(tmp_path, seed, count, options):
     request = request_of(tmp_path, middles, **options)
     report = pivot(request)
     expected = pivoted(middles, **options)
-    text, found = lines_of(tmp_path / "out")
-    assert list(found) == list(expected)
+    text, result = lines_of(tmp_path / "out")
+    assert list(result) == list(expected)
     for pair, made in expected.items():
-        scores, points, counts, *rest = found[pair]
+        scores, points, counts, *rest = result[pair]
         assert [float(score) for score in scores.split()] == pytest.approx(made.scores, rel=2e-5)
         assert points == " ".join(f"{s}-{t}" for s, t in made.points)
         assert [float(number) for number in counts.split()] == pytest.approx(made.counts, rel=2e-5)
@@ -87,7 +87,7 @@ def test_all_ways_are_summed(tmp_path, seed, count, options):
         assert float(counts.split()[2]) <= min(map(float, counts.split()[:2])) or min(made.counts[:2]) < made.counts[2]
     if options["orientations"]:
         _, oriented = lines_of(tmp_path / "out.reo")
-        assert list(oriented) == list(found)
+        assert list(oriented) == list(result)
         for pair, made in expected.items():
             numbers = [float(number) for number in oriented[pair][0].split()]
             assert numbers == pytest.approx(made.orientations, rel=2e-5, abs=1e-9)
@@ -95,7 +95,7 @@ def test_all_ways_are_summed(tmp_path, seed, count, options):
     assert (report.entries, report.ways) == (len(expected), sum(len(made.ways) for made in expected.values()))
     assert report.sources == len({source for source, _ in expected})
     assert report.without_alignment == sum(not made.points for made in expected.values())
-    assert len(report.columns) + 4 == len(next(iter(found.values()))[0].split()) if found else True
+    assert len(report.columns) + 4 == len(next(iter(result.values()))[0].split()) if result else True
     # Neither memory, threads nor blocks change a byte.
     pivot(replace(request, memory=1, scan=TableScan(threads=2, block_bytes=60, force=True)))
     assert read(tmp_path / "out") == text
@@ -123,11 +123,11 @@ def test_a_leg_that_changes_nothing(tmp_path):
         for target in sorted({line.target for line in first})
     ]  # fmt: skip
     pivot(request_of(tmp_path, [(first, same)], similarities=True, orientations=True))
-    _, found = lines_of(tmp_path / "out")
+    _, result = lines_of(tmp_path / "out")
     _, oriented = lines_of(tmp_path / "out.reo")
-    assert len(found) == len(first)
+    assert len(result) == len(first)
     for line in first:
-        scores, points, *_ = found[line.source, line.target]
+        scores, points, *_ = result[line.source, line.target]
         numbers = [float(score) for score in scores.split()]
         assert numbers[:4] == pytest.approx(line.scores[:4], rel=1e-5)
         # Similarities are in the scale of `annotate`, and those of the best way are those of the only one.
@@ -226,12 +226,12 @@ def test_tables_without_counts_make_one_without(tmp_path):
     watch = Listener()
     report = pivot(request, watch)
     expected = pivoted(middles)
-    _, found = lines_of(tmp_path / "out")
-    assert report.without_alignment == len(found) == len(expected)
+    _, result = lines_of(tmp_path / "out")
+    assert report.without_alignment == len(result) == len(expected)
     for pair, made in expected.items():
-        counts = [float(number) for number in found[pair][2].split()]
+        counts = [float(number) for number in result[pair][2].split()]
         assert counts == ([] if math.isnan(sum(made.counts)) else pytest.approx(made.counts, rel=2e-5))
-    assert sum(not counts.split() for _, _, counts, *_ in found.values()) > 0
+    assert sum(not counts.split() for _, _, counts, *_ in result.values()) > 0
     assert [line.partition(": ")[2] for line in watch.said] == [
         "the table has no joint counts: entries through them have no counts"
     ] * 2

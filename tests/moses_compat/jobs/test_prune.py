@@ -27,10 +27,10 @@ LINES = naive.split_lines(DATA)
 def ask(tmp_path, data=DATA, **options):
     """A request for a table whose scores 2 and 4 are similarities."""
     scan = TableScan(options.pop("on_error", "fail"), options.pop("threads", 1), 300)
-    given = {"columns": (1, 3), "scale": "raw", "output": str(tmp_path / "out"), "scan": scan, **options}
-    if isinstance(given.get("threshold"), float):
-        given["threshold"] = Threshold.of(given["threshold"])
-    return PruneRequest(str(write(tmp_path / "t", data)), **given)
+    settings = {"columns": (1, 3), "scale": "raw", "output": str(tmp_path / "out"), "scan": scan, **options}
+    if isinstance(settings.get("threshold"), float):
+        settings["threshold"] = Threshold.of(settings["threshold"])
+    return PruneRequest(str(write(tmp_path / "t", data)), **settings)
 
 
 def naive_kept(threshold, keep_top=10, protect="all"):
@@ -61,19 +61,19 @@ def test_a_threshold_in_the_method_is_that_threshold(tmp_path):
 
 @pytest.mark.parametrize("size", [0.2, 0.5, 0.93, 1.0])
 def test_a_size_is_the_largest_that_a_threshold_leaves(tmp_path, size):
-    said = []
+    recorded = []
 
     class Listening(Watch):
         def say(self, message):
-            said.append(message)
+            recorded.append(message)
 
     prune(ask(tmp_path, target_size=size, protect="none"), Listening())
     written = naive.split_lines(read(tmp_path / "out"))
     values = sorted({float(np.float32(v)) for line in naive.parse_table(DATA, 4)[0] for v in line.values})
     fitting = [len(kept) for v in [*values, 2] if len(kept := naive_kept(v, 0, "none")) <= size * len(LINES)]
     assert len(written) == max(fitting)
-    assert len(said) == 1
-    assert float(said[0].split()[1]) <= 1.000001
+    assert len(recorded) == 1
+    assert float(recorded[0].split()[1]) <= 1.000001
     # Nothing of the first pass is left behind.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t"]
 
@@ -93,14 +93,14 @@ FILES = ["rejected", "reasons", "stats", "scores"]
 @pytest.mark.parametrize("method", ["semantic", "count+semantic"])
 def test_all_files_or_none(tmp_path, method):
     """The last line is faulty, so that everything else is done when that is found out."""
-    given = {name: str(tmp_path / name) for name in FILES}
-    given |= {"target_size": 0.5, "protect": "none", "method": method}
-    del given["scores"]
-    request = ask(tmp_path, DATA + b"no entry\n", **given)
+    settings = {name: str(tmp_path / name) for name in FILES}
+    settings |= {"target_size": 0.5, "protect": "none", "method": method}
+    del settings["scores"]
+    request = ask(tmp_path, DATA + b"no entry\n", **settings)
     with pytest.raises(DataError, match="t:165: expected at least 3 fields"):
         prune(request)
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
-    result = prune(ask(tmp_path, **given))
+    result = prune(ask(tmp_path, **settings))
     kept, gone = (naive.split_lines(read(tmp_path / name)) for name in ("out", "rejected"))
     assert sorted(kept + gone) == sorted(LINES)
     assert json.loads((tmp_path / "stats").read_bytes()) == json.loads(json.dumps(result.as_dict()))

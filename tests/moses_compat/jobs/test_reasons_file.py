@@ -36,10 +36,10 @@ def write_reasons(path, table, block_bytes):
             block, _ = TableParser(scores=raw.scores)(raw.first_entry, raw.text)
             rows = slice(raw.first_entry, raw.first_entry + raw.lines)
             # What stays is made up, too.
-            found = SimpleNamespace(
+            result = SimpleNamespace(
                 block=block, decision=SimpleNamespace(fails=fails[rows]), keep=keep[rows], reasons=reasons.part(rows)
             )
-            writer.write(writer.prepare(found))
+            writer.write(writer.prepare(result))
     return path
 
 

@@ -65,16 +65,16 @@ def test_a_model_tells_its_direction_by_its_vocabularies(text_and_list, folders)
 
 
 def test_a_text_or_a_list_in_another_language_is_refused(text_and_list, folders, tmp_path):
-    _, found = text_and_list
+    _, result = text_and_list
     (tmp_path / "same").write_bytes(b"t0 t1\nt2\nt3\n")
     for folder, language in zip(folders, ("target", "source"), strict=True):
         with pytest.raises(ModelError, match=f"both same and .*list are in its {language} language"):
-            load_directed(folder, _named(tmp_path / "same"), found)
+            load_directed(folder, _named(tmp_path / "same"), result)
     (tmp_path / "none").write_bytes(b"a b\nc\nd\n")
     with pytest.raises(ModelError, match="does not translate between none"):
-        load_directed(folders[0], _named(tmp_path / "none"), found)
+        load_directed(folders[0], _named(tmp_path / "none"), result)
     watch = Told()
-    assert not load_directed(folders[0], _named(tmp_path / "none"), found, True, watch).backward
+    assert not load_directed(folders[0], _named(tmp_path / "none"), result, True, watch).backward
     assert "does not translate between none" in watch.warned[0]
 
 
@@ -84,24 +84,24 @@ def _named(path):
 
 
 def test_sentences_beyond_the_text_are_refused_by_line(text_and_list):
-    text, found = text_and_list
-    text.check(found)
+    text, result = text_and_list
+    text.check(result)
     shorter = SourceText("shorter", text.sentences.part(0, 2), text.symbols)
     with pytest.raises(DataError, match="sentence 2, but shorter has 2 lines") as error:
-        shorter.check(found)
+        shorter.check(result)
     assert error.value.line == 5
 
 
 def test_columns_are_means_of_models(text_and_list, folders):
-    text, found = text_and_list
-    forward, backward = (load_directed(folder, text, found) for folder in folders)
+    text, result = text_and_list
+    forward, backward = (load_directed(folder, text, result) for folder in folders)
     other = DirectedModel(random_model(SOURCE, TARGET, 3), "other", backward=False)
-    names, values = AppendedColumns([forward, other, backward]).values(text, found, 1)
+    names, values = AppendedColumns([forward, other, backward]).values(text, result, 1)
     assert names == (("NeuralForward0", 1), ("NeuralBackward0", 1))
-    apart, each = AppendedColumns([forward, other, backward], each=True).values(text, found, 2)
+    apart, each = AppendedColumns([forward, other, backward], each=True).values(text, result, 2)
     assert [name for name, _ in apart] == ["NeuralForward0", "NeuralForward1", "NeuralBackward0"]
     np.testing.assert_allclose(values, np.stack([each[:, :2].mean(1), each[:, 2]], 1), rtol=1e-5)
-    whole = AppendedColumns([forward, backward], "none").values(text, found, 1)[1]
+    whole = AppendedColumns([forward, backward], "none").values(text, result, 1)[1]
     # Two words and the end, or the words of the source and theirs.
     per_word = whole / np.stack([np.full(6, 3), np.repeat([3, 2, 4], 2)], 1)
     np.testing.assert_allclose(per_word, each[:, [0, 2]], rtol=1e-5)
@@ -113,15 +113,15 @@ def test_values_are_written_with_six_digits_and_read_the_same():
 
 
 def test_few_sentences_say_nothing_about_the_text(text_and_list, folders):
-    text, found = text_and_list
-    assert own_share(load_directed(folders[0], text, found), text, found, 1) is None
+    text, result = text_and_list
+    assert own_share(load_directed(folders[0], text, result), text, result, 1) is None
 
 
 @pytest.fixture
 def featured(tmp_path):
     (tmp_path / "list").write_bytes(LIST)
-    found = read_n_best(str(tmp_path / "list"))
-    return FeaturedList.of(found, (("NeuralForward0", 1),), np.array([[-2.0], [-1], [-4], [-1], [-1]]))
+    result = read_n_best(str(tmp_path / "list"))
+    return FeaturedList.of(result, (("NeuralForward0", 1),), np.array([[-2.0], [-1], [-4], [-1], [-1]]))
 
 
 def weights(*values):
@@ -145,10 +145,10 @@ def test_lists_are_written_best_first_with_new_totals(featured):
 def test_a_report_is_of_the_sentences_that_have_hypotheses(featured, tmp_path):
     (tmp_path / "reference").write_bytes(b"a c\nmuch else that nobody said\nd\n")
     references = read_references([str(tmp_path / "reference")], 3, featured.n_best)
-    found = report_of(featured, weights(0, 0, 1).weights, references)
-    assert (found.sentences, found.hypotheses, found.changed) == (2, 5, 2)
+    result = report_of(featured, weights(0, 0, 1).weights, references)
+    assert (result.sentences, result.hypotheses, result.changed) == (2, 5, 2)
     # Four-grams are too many to ask of two words.
-    assert found.bleu_before == found.bleu_after == 0
+    assert result.bleu_before == result.bleu_after == 0
     assert report_of(featured, weights(1, -2, 0).weights, []).bleu_after is None
     (tmp_path / "short").write_bytes(b"a c\n")
     with pytest.raises(DataError, match="has 1 lines, but the source has 3"):
@@ -205,16 +205,16 @@ def test_development_lists_have_the_same_features(featured, tmp_path):
 def test_old_weights_keep_their_proportion_unless_all_are_tuned(featured, tmp_path):
     (tmp_path / "reference").write_bytes(b"a c\nx\nd\n")
     references = read_references([str(tmp_path / "reference")], 3, featured.n_best)
-    found = tune_weights(featured, references, {}, 1)
-    assert found.weights[1] / found.weights[0] == pytest.approx(-2, rel=1e-3)
-    assert np.abs(found.weights).sum() == pytest.approx(1)
-    assert found.names == featured.names
+    result = tune_weights(featured, references, {}, 1)
+    assert result.weights[1] / result.weights[0] == pytest.approx(-2, rel=1e-3)
+    assert np.abs(result.weights).sum() == pytest.approx(1)
+    assert result.names == featured.names
 
 
 def test_a_list_that_was_reranked_is_not_tuned_on(featured, tmp_path):
     lines = LIST.replace(b"||| -101", b"||| 7").replace(b"||| -106", b"||| 500")
     (tmp_path / "odd").write_bytes(lines)
-    found = read_n_best(str(tmp_path / "odd"))
-    other = FeaturedList.of(found, featured.names[2:], featured.features[:, 2:])
+    result = read_n_best(str(tmp_path / "odd"))
+    other = FeaturedList.of(result, featured.names[2:], featured.features[:, 2:])
     with pytest.raises(DataError, match="not weighted sums of its features"):
-        tune_weights(other, [found.words.part(0, 3)], {}, 1)
+        tune_weights(other, [result.words.part(0, 3)], {}, 1)

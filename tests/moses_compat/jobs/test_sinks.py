@@ -51,10 +51,10 @@ def decided_blocks(path, scan, reasons=None, similar=True):
     with Input(path) as source:
         reader = EntryReader(source, scan, ColumnSimilarities(2, 3, "raw") if similar else None, fingerprints=True)
         for item in reader.items():
-            found = reader(item)
-            part = slice(found.raw.first_entry, found.raw.first_entry + found.raw.lines)
+            result = reader(item)
+            part = slice(result.raw.first_entry, result.raw.first_entry + result.raw.lines)
             decision = Decision(fails[part], protected[part], silent[part])
-            yield DecidedBlock(found, decision, reasons.part(part) if reasons else None)
+            yield DecidedBlock(result, decision, reasons.part(part) if reasons else None)
 
 
 def send(path, sinks, on_error="keep", size=300, **more):
@@ -135,8 +135,8 @@ def test_reasons(path, tmp_path, size):
     rows = pq.read_table(tmp_path / "why").to_pylist()
     # What failed has a row, also if it stays.
     assert [row["line"] for row in rows] == (np.flatnonzero(fails) + 1).tolist()
-    found = np.array([[row["count"], row["semantic"]] for row in rows], np.float32)
-    assert found.tobytes() == reasons.worths[fails].tobytes()
+    result = np.array([[row["count"], row["semantic"]] for row in rows], np.float32)
+    assert result.tobytes() == reasons.worths[fails].tobytes()
     labels = {}
     for i in np.flatnonzero(fails & ~protected):
         label = "+".join(np.array(reasons.names)[reasons.fails[i]]) or "together"
@@ -172,19 +172,19 @@ def test_decisions_as_arrays(path, similar, told):
     decisions, reasons = Decisions(), reasons_of() if told else None
     count = send(path, [decisions], "skip", reasons=reasons, similar=similar)
     assert len(decisions.blocks) == count > 3
-    found = {name: np.concatenate([block[name] for block in decisions.blocks]) for name in decisions.blocks[0]}
+    result = {name: np.concatenate([block[name] for block in decisions.blocks]) for name in decisions.blocks[0]}
     fails, protected, _ = masks()
     names = ["keep", "fails", "protected"]
     names += ["similarity_st", "similarity_ts"] * similar + ["count", "semantic"] * told
-    assert [*found] == names
-    assert found["keep"].tolist() == expected_keep("skip").tolist()
-    assert found["fails"].tolist() == fails.tolist()
-    assert found["protected"].tolist() == protected.tolist()
+    assert [*result] == names
+    assert result["keep"].tolist() == expected_keep("skip").tolist()
+    assert result["fails"].tolist() == fails.tolist()
+    assert result["protected"].tolist() == protected.tolist()
     if told:
-        assert np.column_stack([found["count"], found["semantic"]]).tobytes() == reasons.worths.tobytes()
+        assert np.column_stack([result["count"], result["semantic"]]).tobytes() == reasons.worths.tobytes()
     if similar:
         values = [line.values if line.fault == "ok" else (0, 0, 0, 0) for line in naive.parse_table(DATA, 4)[0]]
         good = ~np.array(FAULTY_HERE)
         for column, name in ((2, "similarity_st"), (3, "similarity_ts")):
             expected = np.array([row[column] for row in values], np.float32)
-            np.testing.assert_allclose(found[name][good], expected[good], atol=1e-6)
+            np.testing.assert_allclose(result[name][good], expected[good], atol=1e-6)

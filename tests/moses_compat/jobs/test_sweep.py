@@ -24,14 +24,14 @@ def ask(tmp_path, **options):
 def test_sizes_that_a_sweep_says_are_sizes_that_are_had(tmp_path, method):
     thresholds = [1.0, 2.0, 5.0, 30.0, 1e9] if method == "count" else [0.0, 0.05, 0.3, 0.7, 1.0]
     options = {"method": method, "keep_top": 1, "protect": "words"}
-    found = sweep(ask(tmp_path, sweep=thresholds, **options))
-    assert [row[0] for row in found] == thresholds
-    assert {row[2] for row in found} == {len(LINES)}
+    result = sweep(ask(tmp_path, sweep=thresholds, **options))
+    assert [row[0] for row in result] == thresholds
+    assert {row[2] for row in result} == {len(LINES)}
     assert not (tmp_path / "out").exists()
-    for threshold, kept, *_ in found:
+    for threshold, kept, *_ in result:
         prune(ask(tmp_path, threshold=Threshold.of(threshold), output=str(tmp_path / "out"), **options))
         assert read(tmp_path / "out").count(b"\n") == kept
-    assert len({row[1] for row in found}) > 2
+    assert len({row[1] for row in result}) > 2
 
 
 def test_what_is_protected_is_what_fails_and_stays():

@@ -39,8 +39,8 @@ def test_parts_are_the_table_and_no_source_is_in_two(tmp_path_factory, groups, e
     assert sum(map(len, seen)) == len(sources)
     assert read_manifest(str(folder / "parts" / "manifest.json")) == parts
     for part in parts:
-        found = (folder / "parts" / part.name).read_bytes()
-        assert (part.bytes, part.sha256) == (len(found), hashlib.sha256(found).hexdigest())
+        result = (folder / "parts" / part.name).read_bytes()
+        assert (part.bytes, part.sha256) == (len(result), hashlib.sha256(result).hexdigest())
     # A block is some lines, so parts are not much larger than asked for.
     assert all(part.entries >= entries for part in parts[:-1])
 
@@ -119,8 +119,8 @@ def test_an_interrupted_run_goes_on(tmp_path):
     (folder / "1").write_text("longer")
     again = PartFolder(str(folder), {"model": "m"}, resume=True)
     assert sorted(again.finished) == ["2"]
-    found = list(again.add(again.finished.get(name) or part(folder, name, name, name) for name in ("1", "2", "3")))
-    assert read_manifest(str(folder / "manifest.json")) == found
+    result = list(again.add(again.finished.get(name) or part(folder, name, name, name) for name in ("1", "2", "3")))
+    assert read_manifest(str(folder / "manifest.json")) == result
     assert not (folder / ".unfinished").exists()
 
 
@@ -151,9 +151,9 @@ DATA = TABLES["seven fields"]
 @pytest.fixture
 def parts(tmp_path):
     table = write(tmp_path / "t", DATA)
-    done = run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4)
-    assert done.code == 0
-    assert "entries" in done.err
+    outcome = run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4)
+    assert outcome.code == 0
+    assert "entries" in outcome.err
     assert len(list((tmp_path / "parts").glob("part-*.gz"))) > 2
     return tmp_path / "parts"
 
@@ -167,13 +167,13 @@ def text_of(folder):
 def test_parts_come_out_as_the_table_does(parts, model_folder, tmp_path, command, threads):
     rest = "-m", model_folder, "--threads", threads
     alone = run_inside(*command, tmp_path / "t", *rest, "-q", "-o", tmp_path / "whole")
-    done = run_inside(*command, parts, *rest, "-o", tmp_path / "out", "--json", tmp_path / "told.json")
-    assert (alone.code, done.code) == (0, 0), done.err
+    outcome = run_inside(*command, parts, *rest, "-o", tmp_path / "out", "--json", tmp_path / "told.json")
+    assert (alone.code, outcome.code) == (0, 0), outcome.err
     assert text_of(tmp_path / "out") == (tmp_path / "whole").read_bytes()
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert json.loads((tmp_path / "told.json").read_text())["parts"] == manifest["parts"]
     assert (manifest["read"], manifest["entries"]) == (DATA.count(b"\n"), text_of(tmp_path / "out").count(b"\n"))
-    assert f"{len(manifest['parts'])} parts" in done.err
+    assert f"{len(manifest['parts'])} parts" in outcome.err
 
 
 def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path, monkeypatch):
@@ -193,8 +193,8 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
     refused = run_inside("annotate", out, "-m", model_folder, "-o", tmp_path / "more")
     assert (refused.code, "is incomplete" in refused.err) == (1, True)
     monkeypatch.setattr(table_parts, "annotate", lambda request: made.append(request.table) or annotate(request))
-    done = run_inside(*ask)
-    assert (done.code, "going on from" in done.err) == (0, True)
+    outcome = run_inside(*ask)
+    assert (outcome.code, "going on from" in outcome.err) == (0, True)
     assert len(made) == len(set(made)) == len(list(parts.glob("part-*.gz")))
     whole = run_inside("annotate", tmp_path / "t", "-m", model_folder, "-q", "-o", "-")
     assert text_of(out) == whole.out
@@ -213,8 +213,8 @@ def test_an_interrupted_run_makes_what_is_missing(parts, model_folder, tmp_path,
 )
 def test_what_needs_the_whole_table(parts, model_folder, tmp_path, monkeypatch, command, message):
     monkeypatch.chdir(tmp_path)
-    done = run_inside(command[0], parts, "-m", model_folder, *command[1:], "-o", tmp_path / "out")
-    assert (done.code, message in done.err) == (2, True), done.err
+    outcome = run_inside(command[0], parts, "-m", model_folder, *command[1:], "-o", tmp_path / "out")
+    assert (outcome.code, message in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / "out").exists()
 
 

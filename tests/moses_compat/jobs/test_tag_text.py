@@ -41,10 +41,10 @@ def tagged(model, folder, text, form="tags", **options):
 
 def test_tags_are_those_of_the_model_for_words_without_escapes(model, tmp_path):
     out, report = tagged(model, tmp_path, b"ein &quot; Haus &#124;\n  im\tHaus  \nzu &amp;")
-    wanted = model.tag([["ein", '"', "Haus", "|"], ["im", "Haus"], ["zu", "&"]], "de")
-    assert out.decode() == "".join(" ".join(tags) + "\n" for tags in wanted)
+    expected = model.tag([["ein", '"', "Haus", "|"], ["im", "Haus"], ["zu", "&"]], "de")
+    assert out.decode() == "".join(" ".join(tags) + "\n" for tags in expected)
     assert (report.sentences, report.words) == (3, 8)
-    assert report.joined == sum("+" in tag for tags in wanted for tag in tags)
+    assert report.joined == sum("+" in tag for tags in expected for tag in tags)
 
 
 def test_factored_words_are_as_written_but_for_bars(model, tmp_path):

@@ -24,12 +24,12 @@ FLAGS = ("--dimension", "8", "--epochs", "3", "--seed", "5", "-q")
 
 def files_of(folder):
     """The bytes of a model folder; its configuration without what names the file of the pairs."""
-    found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    config = json.loads(found.pop("config.json"))
+    result = {path.name: path.read_bytes() for path in folder.iterdir()}
+    config = json.loads(result.pop("config.json"))
     config["training"].pop("pairs_file", None)
     # Times differ.
-    log = [json.loads(line) for line in found.pop("training.jsonl").splitlines()]
-    return found, config, [{k: v for k, v in line.items() if "second" not in k} for line in log]
+    log = [json.loads(line) for line in result.pop("training.jsonl").splitlines()]
+    return result, config, [{k: v for k, v in line.items() if "second" not in k} for line in log]
 
 
 @pytest.mark.parametrize(

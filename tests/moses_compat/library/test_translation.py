@@ -57,15 +57,15 @@ def test_another_table(folder):
 
 
 def test_no_sentences_and_who_watches(folder):
-    told = []
+    recorded = []
 
     class Telling(Watch):
         def items(self, label, total, unit):
-            told.append((label, total, unit))
+            recorded.append((label, total, unit))
             return super().items(label, total, unit)
 
     assert decode([], folder / "moses.ini", watch=Telling()) == []
-    assert told == [("translate", 0, "sentence")]
+    assert recorded == [("translate", 0, "sentence")]
 
 
 def test_what_decode_refuses(folder):
@@ -89,18 +89,18 @@ def test_tune_is_the_command(folder, tmp_path, options, flags):
     done("tune", "--moses-ini", ini, "--dev", source, target, "-o", out, *flags)
     by_hand = out.read_bytes()
     out.unlink()
-    found = tune(ini, source, [target], out, **options)
+    result = tune(ini, source, [target], out, **options)
     assert out.read_bytes() == by_hand
-    assert found.bleu == max(found.steps) > 0
-    assert 1 <= len(found.steps) <= options["iterations"] + 1
+    assert result.bleu == max(result.steps) > 0
+    assert 1 <= len(result.steps) <= options["iterations"] + 1
     tuned = MosesModel.read(str(out))
     assert [*tuned.weights] != [*MosesModel.read(str(ini)).weights]
-    for name, numbers in found.weights.items():
+    for name, numbers in result.weights.items():
         part = tuned.features.slices[next(f for f in tuned.features.slices if tuned.features.name(f) == name)]
         assert tuned.weights[part].tolist() == pytest.approx(list(numbers), rel=1e-8)
     # The weights that were found give the BLEU that was found.
     hypothesis = decode(source.read_text().splitlines(), out)
-    assert found.bleu == pytest.approx(naive_bleu(hypothesis, target.read_text().splitlines()), abs=1e-6)
+    assert result.bleu == pytest.approx(naive_bleu(hypothesis, target.read_text().splitlines()), abs=1e-6)
 
 
 def test_what_tune_refuses(folder, tmp_path):

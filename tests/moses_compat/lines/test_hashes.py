@@ -87,9 +87,9 @@ def test_one_pair_in_different_dress(dress):
 
 
 def test_only_wanted_lines_are_hashed():
-    wanted = np.arange(len(DIFFERENT)) % 3 == 0
-    hashes = hashes_of(b"\n".join(DIFFERENT), wanted)
-    assert ((hashes != 0) == wanted).all()
+    expected = np.arange(len(DIFFERENT)) % 3 == 0
+    hashes = hashes_of(b"\n".join(DIFFERENT), expected)
+    assert ((hashes != 0) == expected).all()
 
 
 def test_a_million_numbers_have_a_million_hashes():
@@ -135,12 +135,12 @@ def test_set_agrees_with_python(added, looked_up):
     pairs = PairSet([np.array(part, np.uint64) for part in added])
     known = {number for part in added for number in part} - {0}
     assert len(pairs) == len(known)
-    asked = set()
+    recorded = set()
     for part in looked_up:
-        assert pairs.never_found() == len(known - asked)
+        assert pairs.never_found() == len(known - recorded)
         assert pairs.find(np.array(part, np.uint64)).tolist() == [number in known for number in part]
-        asked |= set(part)
-    assert pairs.never_found() == len(known - asked)
+        recorded |= set(part)
+    assert pairs.never_found() == len(known - recorded)
     assert pairs.find(np.array([*known, 0], np.uint64)).tolist() == [True] * len(known) + [False]
     assert pairs.never_found() == 0
 
@@ -231,8 +231,8 @@ def test_sums(parts, kind):
     known = {k: n for k, n in expected.items() if k}
     for _ in range(2):
         assert np.count_nonzero(sums.slots) == len(known)
-        found = sums.look_up(np.array([key(k) for k in range(12)], np.uint64))
-        assert found.tolist() == [known.get(k, 0) for k in range(12)]
+        result = sums.look_up(np.array([key(k) for k in range(12)], np.uint64))
+        assert result.tolist() == [known.get(k, 0) for k in range(12)]
         sums.shrink()
 
 
@@ -250,11 +250,11 @@ def test_a_word_is_one_number_and_no_other_word_is_that(fields):
     text = np.frombuffer(b"|".join(fields) + b"|", np.uint8)
     ends = np.cumsum([len(field) + 1 for field in fields], dtype=np.int64) - 1
     starts = ends - [len(field) for field in fields]
-    found = hash_words(text, starts.astype(np.int64), ends)
+    result = hash_words(text, starts.astype(np.int64), ends)
     words = [word for field in fields for word in naive.tokens(field)]
-    assert found.lengths.tolist() == [len(naive.tokens(field)) for field in fields]
-    assert len(found.words) == len(words)
-    assert len(dict(zip(words, found.words.tolist(), strict=True))) == len(set(found.words.tolist()))
+    assert result.lengths.tolist() == [len(naive.tokens(field)) for field in fields]
+    assert len(result.words) == len(words)
+    assert len(dict(zip(words, result.words.tolist(), strict=True))) == len(set(result.words.tolist()))
 
 
 def test_numbers_are_spread():

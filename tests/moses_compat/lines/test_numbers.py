@@ -183,11 +183,11 @@ def test_columns_in_the_order_that_is_asked_for(numbers, wanted):
 @given(st.lists(st.tuples(st.floats(0, 3e38), st.floats(0, 1)), max_size=20))
 def test_natural_logarithms_with_a_floor(rows):
     values = np.array(rows).reshape(-1, 2)
-    found = log_scores("t", values, np.arange(len(rows)))
-    assert (found.dtype, found.shape) == (np.float32, values.shape)
+    result = log_scores("t", values, np.arange(len(rows)))
+    assert (result.dtype, result.shape) == (np.float32, values.shape)
     # As Moses does, of the score in single precision.
     expected = [[max(math.log(x), -100.0) if x else -100.0 for x in row] for row in values.astype(np.float32).tolist()]
-    np.testing.assert_allclose(found, np.array(expected).reshape(-1, 2), rtol=2e-6, atol=1e-7)
+    np.testing.assert_allclose(result, np.array(expected).reshape(-1, 2), rtol=2e-6, atol=1e-7)
 
 
 def test_the_smallest_scores_are_minus_100():

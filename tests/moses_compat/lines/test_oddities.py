@@ -36,11 +36,11 @@ def look(data):
 
 
 def check(data):
-    _, _, found = look(data)
+    _, _, result = look(data)
     lines = naive.split_lines(data)
-    assert len(found.flags) == len(lines)
+    assert len(result.flags) == len(lines)
     sources, pairs = {}, {}
-    for line, flags, fields, kind, source, pair in zip(lines, *found[:5], strict=True):
+    for line, flags, fields, kind, source, pair in zip(lines, *result[:5], strict=True):
         # Only what the scores are is none of this look's business.
         expected, tokens = line_oddities(line, "ok")
         names = {name for bit, name in NAMES.items() if flags & bit}
@@ -96,9 +96,9 @@ def test_lines_that_are_no_text(lines, ended):
 
 
 def test_factors_are_counted_with_the_first_line_that_has_so_many():
-    _, _, found = look(b"a b|c ||| x ||| 1\nno entry a|b|c\nb|c|d|e|f|g e ||| y|z [X] ||| 1\n")
-    assert found.tokens_by_factors.tolist() == [[0, 2, 1, 0, 0, 1], [0, 1, 1, 0, 0, 0]]
-    assert found.first_lines.tolist() == [[-1, 0, 0, -1, -1, 2], [-1, 0, 2, -1, -1, -1]]
+    _, _, result = look(b"a b|c ||| x ||| 1\nno entry a|b|c\nb|c|d|e|f|g e ||| y|z [X] ||| 1\n")
+    assert result.tokens_by_factors.tolist() == [[0, 2, 1, 0, 0, 1], [0, 1, 1, 0, 0, 0]]
+    assert result.first_lines.tolist() == [[-1, 0, 0, -1, -1, 2], [-1, 0, 2, -1, -1, -1]]
 
 
 @pytest.mark.parametrize(("line", "rule"), [(b"a [X] ||| b [X] ||| 1", True), (b"a [X] ||| b ||| 1", False)])
@@ -117,6 +117,6 @@ def test_words_where_scores_stand(table):
 
 
 def test_too_few_fields_are_no_pair():
-    _, _, found = look(FAULTY)
-    assert (found.fields == [4, 4, 1, 3, 2, 1, 3, 4, 3]).all()
-    assert np.flatnonzero(found.pair_hashes == 0).tolist() == [2, 4, 5]
+    _, _, result = look(FAULTY)
+    assert (result.fields == [4, 4, 1, 3, 2, 1, 3, 4, 3]).all()
+    assert np.flatnonzero(result.pair_hashes == 0).tolist() == [2, 4, 5]

@@ -41,9 +41,9 @@ def scores_of(table, source, **options):
     """Similarities and opinions of all entries."""
     with Input(str(table)) as file:
         reader = EntryReader(file, TableScan(**options), source)
-        found = [reader(item).scores for item in reader.items()]
-        reader.finish(sum(len(part.opinion) for part in found))
-    return np.concatenate([part.similarities for part in found]), np.concatenate([part.opinion for part in found])
+        result = [reader(item).scores for item in reader.items()]
+        reader.finish(sum(len(part.opinion) for part in result))
+    return np.concatenate([part.similarities for part in result]), np.concatenate([part.opinion for part in result])
 
 
 def naive(data, folder, centred, margin):
@@ -61,8 +61,8 @@ def naive(data, folder, centred, margin):
         sides.append((texts, vectors))
     cosines = sides[0][1] @ sides[1][1].T
     reached = [np.sort(c, axis=1)[:, -10:].mean(1) for c in (cosines, cosines.T)]
-    found = 2 * cosines - reached[0][:, None] - reached[1][None, :] if margin else cosines
-    return np.array([found[sides[0][0].index(s), sides[1][0].index(t)] for s, t in pairs]).clip(-1, 1)
+    result = 2 * cosines - reached[0][:, None] - reached[1][None, :] if margin else cosines
+    return np.array([result[sides[0][0].index(s), sides[1][0].index(t)] for s, t in pairs]).clip(-1, 1)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_similarities_are_those_of_the_definition(normalise, centred, margin, fo
     data = table_lines(400)
     table = write(tmp_path / "t.gz", data)
     source = source_of(table, EncoderRequest(str(folder), normalise=normalise))
-    found, opinion = scores_of(table, source)
+    result, opinion = scores_of(table, source)
     assert opinion.all()
-    np.testing.assert_array_equal(found[:, 0], found[:, 1])
+    np.testing.assert_array_equal(result[:, 0], result[:, 1])
     # Vectors are kept in half precision.
-    np.testing.assert_allclose(found[:, 0], naive(data, folder, centred, margin), atol=4e-3)
+    np.testing.assert_allclose(result[:, 0], naive(data, folder, centred, margin), atol=4e-3)
 
 
 def test_the_store_serves_later_runs_without_the_encoder(folder, tmp_path, monkeypatch):
@@ -100,11 +100,11 @@ def test_the_store_serves_later_runs_without_the_encoder(folder, tmp_path, monke
 def test_bytes_do_not_depend_on_threads_and_blocks(folder, tmp_path):
     table = write(tmp_path / "t.gz", table_lines(400))
     ways = [{"threads": 1}, {"threads": 3, "block_bytes": 100}]
-    found = []
+    collected = []
     for number, way in enumerate(ways):
         source = source_of(table, EncoderRequest(str(folder), store=str(tmp_path / str(number))), **way)
-        found.append(scores_of(table, source, **way)[0])
-    np.testing.assert_array_equal(found[0], found[1])
+        collected.append(scores_of(table, source, **way)[0])
+    np.testing.assert_array_equal(collected[0], collected[1])
 
 
 def test_an_encoder_for_each_side(folder, tmp_path):
@@ -123,19 +123,19 @@ def test_phrases_of_unknown_words_labels_and_factors(folder, tmp_path):
     data = table_lines(300) + b"zzz ||| dog ||| 0.5 0.5 0.5 0.5\n[X] ||| dog ||| 0.5 0.5 0.5 0.5\n"
     data += b"hund|N ||| yyy xxx ||| 0.5 0.5 0.5 0.5\nhund|N ||| dog|N ||| 0.5 0.5 0.5 0.5\n"
     table = write(tmp_path / "t.gz", data)
-    found, opinion = scores_of(table, source_of(table, EncoderRequest(str(folder))))
+    result, opinion = scores_of(table, source_of(table, EncoderRequest(str(folder))))
     assert opinion[-4:].tolist() == [False, False, False, True]
     assert opinion[:-4].all()
-    assert not found[-4:-1].any()
-    assert found[-1, 0] > 0
+    assert not result[-4:-1].any()
+    assert result[-1, 0] > 0
 
 
 def test_faulty_lines_have_no_opinion(folder, tmp_path):
     table = write(tmp_path / "t.gz", table_lines(300) + b"no entry\n")
     source = source_of(table, EncoderRequest(str(folder)), on_error="keep")
-    found, opinion = scores_of(table, source, on_error="keep")
+    result, opinion = scores_of(table, source, on_error="keep")
     assert not opinion[-1]
-    assert not found[-1].any()
+    assert not result[-1].any()
 
 
 def test_texts_are_made_ready(tmp_path, folder):

@@ -28,17 +28,17 @@ def naive(data):
 
 def test_each_text_once_in_canonical_order(tmp_path):
     data = table_lines(300)
-    found = collect(write(tmp_path / "t.gz", data))
+    result = collect(write(tmp_path / "t.gz", data))
     pairs = naive(data)
     for side in range(2):
         texts = {pair[side] for pair in pairs}
-        assert found.texts[side] == sorted(texts, key=lambda text: (len(text.encode()), text.encode()))
-        assert len(found.keys[side]) == len(texts)
-        assert (np.diff(found.keys[side].astype(object)) > 0).all()
-        assert sorted(found.rows[side].tolist()) == list(range(len(texts)))
-    sample = {(found.texts[0][s], found.texts[1][t]) for s, t, _ in found.sample}
+        assert result.texts[side] == sorted(texts, key=lambda text: (len(text.encode()), text.encode()))
+        assert len(result.keys[side]) == len(texts)
+        assert (np.diff(result.keys[side].astype(object)) > 0).all()
+        assert sorted(result.rows[side].tolist()) == list(range(len(texts)))
+    sample = {(result.texts[0][s], result.texts[1][t]) for s, t, _ in result.sample}
     assert sample == set(pairs)
-    assert len(found.sample) == len(pairs)
+    assert len(result.sample) == len(pairs)
 
 
 def test_nothing_depends_on_blocks_or_threads(tmp_path):
@@ -52,16 +52,16 @@ def test_nothing_depends_on_blocks_or_threads(tmp_path):
 
 def test_phrases_that_read_alike_share_a_vector(tmp_path):
     data = b"[X] ||| a ||| 1\nhaus ||| a ||| 1\nhaus [X] ||| &apos;a ||| 1\nhaus|N ||| 'a ||| 1\n"
-    found = collect(write(tmp_path / "t", data))
-    assert found.texts == (["0:haus"], ["1:a", "1:'a"])
-    assert sorted(found.rows[0].tolist()) == [-1, 0, 0, 0]
-    assert sorted(found.rows[1].tolist()) == [0, 1, 1]
+    result = collect(write(tmp_path / "t", data))
+    assert result.texts == (["0:haus"], ["1:a", "1:'a"])
+    assert sorted(result.rows[0].tolist()) == [-1, 0, 0, 0]
+    assert sorted(result.rows[1].tolist()) == [0, 1, 1]
 
 
 def test_pairs_that_any_encoder_tells_are_marked(tmp_path):
     data = b"! ||| ! ||| 1\nberlin ist ||| Berlin is ||| 1\nein haus ||| a house ||| 1\n3 ||| drei ||| 1\n"
-    found = collect(write(tmp_path / "t", data), lambda text, side: text)
-    telling = {found.texts[0][s]: bool(t) for s, _, t in found.sample}
+    result = collect(write(tmp_path / "t", data), lambda text, side: text)
+    telling = {result.texts[0][s]: bool(t) for s, _, t in result.sample}
     assert telling == {"!": False, "berlin ist": False, "ein haus": True, "3": False}
 
 
@@ -73,6 +73,6 @@ def test_faulty_lines(tmp_path):
 
 
 def test_an_empty_table(tmp_path):
-    found = collect(write(tmp_path / "t", b""))
-    assert found.texts == ([], [])
-    assert found.sample.shape == (0, 3)
+    result = collect(write(tmp_path / "t", b""))
+    assert result.texts == ([], [])
+    assert result.sample.shape == (0, 3)

@@ -28,16 +28,16 @@ def read(path, scan, *options, **more):
 def test_blocks_make_up_the_table(tmp_path, name, size):
     data = TABLES[name]
     wanted = (1, 0) if name in ("seven fields", "lexicalised") else (0,)
-    found = read(write(tmp_path / "t", data), TableScan(block_bytes=size), columns=lambda scores: wanted)
+    result = read(write(tmp_path / "t", data), TableScan(block_bytes=size), columns=lambda scores: wanted)
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
-    assert b"".join(part.block.text.tobytes() for part in found) == data
-    heads = [first + part.block.first_entry for part in found for first in part.block.group_offsets[:-1].tolist()]
+    assert b"".join(part.block.text.tobytes() for part in result) == data
+    heads = [first + part.block.first_entry for part in result for first in part.block.group_offsets[:-1].tolist()]
     assert heads == (groups[:-1] if lines else [])
-    columns = np.concatenate([np.zeros((0, len(wanted))), *(part.columns for part in found)])
+    columns = np.concatenate([np.zeros((0, len(wanted))), *(part.columns for part in result)])
     expected = [[line.values[column] for column in wanted] for line in lines]
     np.testing.assert_allclose(columns, np.array(expected).reshape(-1, len(wanted)), rtol=1e-12)
-    assert all(part.scores is None and part.passes.all() and not part.faults for part in found)
-    assert all(not len(part.block.fingerprints) for part in found)
+    assert all(part.scores is None and part.passes.all() and not part.faults for part in result)
+    assert all(not len(part.block.fingerprints) for part in result)
 
 
 def test_pairs_have_fingerprints_where_they_are_asked_for(tmp_path):
@@ -51,10 +51,10 @@ def test_faults(tmp_path, size):
     path = write(tmp_path / "t", FAULTY)
     good = [i + 1 not in FAULTY_LINES for i in range(9)]
     for on_error, passing in (("keep", [True] * 9), ("skip", good)):
-        found = read(path, TableScan(on_error, block_bytes=size), ColumnSimilarities(1, 0, "raw"))
-        assert [mark for part in found for mark in part.passes.tolist()] == passing
-        assert sum(part.faults for part in found) == len(FAULTY_LINES)
-        assert [mark for part in found for mark in part.scores.opinion.tolist()] == good
+        result = read(path, TableScan(on_error, block_bytes=size), ColumnSimilarities(1, 0, "raw"))
+        assert [mark for part in result for mark in part.passes.tolist()] == passing
+        assert sum(part.faults for part in result) == len(FAULTY_LINES)
+        assert [mark for part in result for mark in part.scores.opinion.tolist()] == good
     with pytest.raises(DataError, match="t:2: a score is not a number"):
         read(path, TableScan(block_bytes=size))
 

@@ -102,8 +102,8 @@ def check(measures, data, weights=None, losses=False):
             for line, score, ok in zip(lines, scores, good, strict=True)
             if ok
         ]
-        found = measures[LOSSES][~measures.faulty]
-        np.testing.assert_allclose(found, naive.composition_losses(entries, weights.distortion), rtol=1e-4, atol=1e-4)
+        result = measures[LOSSES][~measures.faulty]
+        np.testing.assert_allclose(result, naive.composition_losses(entries, weights.distortion), rtol=1e-4, atol=1e-4)
         assert not measures[LOSSES][measures.faulty].any()
 
 
@@ -148,11 +148,11 @@ def test_the_scan_never_changes_a_byte(tmp_path, scan):
 
 
 def test_progress_is_told_of_every_block(tmp_path):
-    told = []
+    recorded = []
     data = TABLES["seven fields"]
-    measure(tmp_path, data, scan={"block_bytes": 300, "progress": lambda *seen: told.append(seen)})
-    assert len(told) > 3
-    assert told[-1] == (len(data), data.count(b"\n"))
+    measure(tmp_path, data, scan={"block_bytes": 300, "progress": lambda *seen: recorded.append(seen)})
+    assert len(recorded) > 3
+    assert recorded[-1] == (len(data), data.count(b"\n"))
 
 
 def test_faulty_lines(tmp_path):
@@ -387,16 +387,16 @@ def test_what_is_needed_is_read_and_nothing_else(tmp_path):
 def test_losses_do_not_depend_on_the_scale_of_the_weights(tmp_path, factor):
     """Scores and weights that are powers of two: nothing is rounded."""
     write(tmp_path / "t", b"a ||| x ||| 0.5\na b ||| x y ||| 0.0625\nb ||| y ||| 0.25\nb c ||| z ||| 1\n")
-    found = []
+    collected = []
     for scale in (1.0, factor):
         feature = "PhraseDictionaryMemory name=T num-features=1 path=t\nDistortion\nUnknownWordPenalty"
         weights = f"T= {0.5 * scale}\nDistortion0= {-0.5 * scale}\nUnknownWordPenalty0= 1\n"
         ini = ini_of(tmp_path, f"[feature]\n{feature}\n[weight]\n{weights}")
         with Input(str(tmp_path / "t")) as source:
             measures = measure_table(source, MeasureRequest(weights_of(ini, ini.features[0]), losses=True)).whole()
-        found.append(measures[LOSSES])
-    np.testing.assert_allclose(found[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
-    np.testing.assert_array_equal(found[0], found[1])
+        collected.append(measures[LOSSES])
+    np.testing.assert_allclose(collected[0], [np.inf, -0.5 * np.log(2), np.inf, np.inf], rtol=1e-6)
+    np.testing.assert_array_equal(collected[0], collected[1])
 
 
 @pytest.mark.requires_reference
@@ -427,8 +427,8 @@ def test_places_are_those_of_the_rows_that_are_asked_for():
 def test_entries_of_compositions():
     text = np.frombuffer(b"a ||| x ||| 1\na ||| y z ||| 1\nb c ||| x ||| 1\n[X] d e ||| z ||| 1\n", np.uint8)
     block, _ = TableParser(scores=1)(0, text)
-    found = ComposedEntries.of(text, FieldPlaces.of(block, np.arange(4)), np.zeros(4, np.float32))
-    assert (found.sources, found.rules) == (3, 1)
+    result = ComposedEntries.of(text, FieldPlaces.of(block, np.arange(4)), np.zeros(4, np.float32))
+    assert (result.sources, result.rules) == (3, 1)
     # Labels are words of a source, too.
-    assert found.entries.levels.tolist() == [1, 1, 2, 3]
-    assert found.entries.counts == {1: 2, 2: 1, 3: 1}
+    assert result.entries.levels.tolist() == [1, 1, 2, 3]
+    assert result.entries.counts == {1: 2, 2: 1, 3: 1}

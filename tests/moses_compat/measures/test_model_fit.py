@@ -27,14 +27,14 @@ def sample_of(path, size):
 def test_a_sample_is_spread_and_does_not_depend_on_blocks(tmp_path, monkeypatch, look_ahead):
     monkeypatch.setattr(model_fit, "LOOK_AHEAD", look_ahead)
     table = write(tmp_path / "t.gz", b"".join(LINES))
-    found = []
+    collected = []
     for size in (1, 777, 100_000, 1 << 21):
         sample, taken, rest = sample_of(table, size)
-        found.append(sample.text.tobytes())
+        collected.append(sample.text.tobytes())
         # Nothing that was read is lost.
         assert b"".join(raw.text.tobytes() for raw in taken) + rest == b"".join(LINES)
-    assert len(set(found)) == 1
-    places = [LINES.index(line) for line in found[0].splitlines(keepends=True)]
+    assert len(set(collected)) == 1
+    places = [LINES.index(line) for line in collected[0].splitlines(keepends=True)]
     assert places == sorted(set(places))
     if look_ahead == 1 << 24:
         assert 1500 < len(places) <= 2000
@@ -57,19 +57,19 @@ def test_a_table_without_lines_has_none(tmp_path):
 def test_columns_of_the_same_model(model, model_folder, tmp_path, name, scale):
     table, out = write(tmp_path / "t", TABLES[name]), tmp_path / "out"
     assert columns_of(model, sample_of(table, 64)[0]) is None
-    done = run_inside("annotate", table, "-m", model_folder, "-o", out, "--scale", scale, "-q")
-    assert (done.code, done.err) == (0, "")
+    outcome = run_inside("annotate", table, "-m", model_folder, "-o", out, "--scale", scale, "-q")
+    assert (outcome.code, outcome.err) == (0, "")
     sample = sample_of(out, 64)[0]
     assert columns_of(model, sample) == sample.scores - 2
 
 
 def test_a_check_looks_once(model, tmp_path):
     """A table that is read twice is looked at when it is read first."""
-    said = []
+    recorded = []
 
     class Listener(model_fit.Watch):
         def warn(self, message):
-            said.append(message)
+            recorded.append(message)
 
     out = tmp_path / "t"
     write(out, TABLES["seven fields"])
@@ -78,7 +78,7 @@ def test_a_check_looks_once(model, tmp_path):
         with Input(str(out)) as source:
             blocks = list(check.look("t", model, raw_blocks(source, 64)))
         assert b"".join(raw.text.tobytes() for raw in blocks) == TABLES["seven fields"]
-    assert said == []
+    assert recorded == []
     with pytest.raises(DataError, match=r"t: the model m does not fit: it knows 0\.0%"):
         FitCheck("m").judge("t", model_fit.ModelFit(9, 900, 900, 0.0, 1.0, 0, 0, None), lambda: None)
 

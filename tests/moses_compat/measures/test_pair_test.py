@@ -151,23 +151,23 @@ def test_any_pairs(workspace, bitext, pairs, hierarchical):
     test = PairTest(*corpora_of(workspace, sides), hierarchical)
     text = np.frombuffer(b"".join(b"%s ||| %s ||| 1\n" % pair for pair in pairs), np.uint8)
     scan = scan_lines(text, 1, ())
-    found = test(text, scan.line_offsets[:-1], scan.source_ends, scan.target_ends)
+    result = test(text, scan.line_offsets[:-1], scan.source_ends, scan.target_ends)
     corpora = [[line.split() for line in side] for side in sides]
-    assert found.counts.shape == (len(pairs), 3)
+    assert result.counts.shape == (len(pairs), 3)
     assert test.alpha == pytest.approx(math.log(len(bitext)), abs=1e-9)
     for i, pair in enumerate(pairs):
         parts = [naive_filter.runs(field, hierarchical) for field in pair]
         holders = [naive_filter.sentences_of(part, corpus) for part, corpus in zip(parts, corpora, strict=True)]
-        assert found.wordless[i] == (not all(parts))
-        absent = [found.absent_sources[i], found.absent_targets[i]]
+        assert result.wordless[i] == (not all(parts))
+        absent = [result.absent_sources[i], result.absent_targets[i]]
         if not all(parts):
             assert absent == [False, False]
             continue
         counts = len(holders[0] & holders[1]), len(holders[0]), len(holders[1])
-        assert tuple(found.counts[i]) == counts
+        assert tuple(result.counts[i]) == counts
         assert absent == [not counts[1], not counts[2]]
         expected = naive_filter.negative_log_p(*counts, len(bitext))
-        assert found.values[i] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        assert result.values[i] == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_corpora_of_different_sizes(tmp_path):

@@ -68,11 +68,11 @@ def test_counts_agree_with_dictionaries(workspace, lines, table, block):
     text = b"\n".join([*table, *(line.rstrip(b"\r") + b"||| x" for line, *_ in lines)])
     parsed = [pair(line) for line in naive.parse_table(text)[0]]
     expected = [(pairs.get(key, 0), sources.get(key[0], 0), targets.get(key[1], 0)) for key in parsed]
-    found = look_up(counts, text)
-    assert (found.dtype, found.shape) == (np.float32, (len(parsed), 3))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    result = look_up(counts, text)
+    assert (result.dtype, result.shape) == (np.float32, (len(parsed), 3))
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
     wanted = np.arange(len(parsed)) % 2 == 0
-    assert (look_up(counts, text, wanted) == np.where(wanted[:, None], found, 0)).all()
+    assert (look_up(counts, text, wanted) == np.where(wanted[:, None], result, 0)).all()
 
 
 def test_many_pairs_in_gzip_and_threads(tmp_path):
@@ -84,9 +84,9 @@ def test_many_pairs_in_gzip_and_threads(tmp_path):
     for i in range(40_000):
         for sums, key in ((pairs, (i % 300, i % 7000)), (sources, i % 300), (targets, i % 7000)):
             sums[key] = sums.get(key, 0) + i % 3
-    asked = [(k % 400, k % 9000) for k in range(20_000)]
-    text = b"".join(b"s%d ||| t%d ||| 1\n" % key for key in asked)
-    expected = [[pairs.get(key, 0), sources.get(key[0], 0), targets.get(key[1], 0)] for key in asked]
+    request = [(k % 400, k % 9000) for k in range(20_000)]
+    text = b"".join(b"s%d ||| t%d ||| 1\n" % key for key in request)
+    expected = [[pairs.get(key, 0), sources.get(key[0], 0), targets.get(key[1], 0)] for key in request]
     with ThreadPoolExecutor(3) as pool:
         for found in pool.map(lambda _: look_up(counts, text), range(6)):
             assert (found == expected).all()
@@ -128,13 +128,13 @@ def test_bad_files(tmp_path, monkeypatch, data, message):
 
 def test_arrays_that_do_not_fit(tmp_path):
     counts = PairUses.read(str(write(tmp_path / "p", b"a ||| b\n")))
-    text, offsets, wanted = np.zeros(3, np.uint8), np.array([0, 3]), np.ones(1, np.bool_)
+    text, offsets, expected = np.zeros(3, np.uint8), np.array([0, 3]), np.ones(1, np.bool_)
     for arguments in (
-        (text.astype(np.int8), offsets, wanted),
-        (text, offsets.astype(np.int32), wanted),
-        (text, offsets, wanted.astype(np.int8)),
+        (text.astype(np.int8), offsets, expected),
+        (text, offsets.astype(np.int32), expected),
+        (text, offsets, expected.astype(np.int8)),
         (text, offsets, np.ones(2, np.bool_)),
-        (text[:2], offsets, wanted),
+        (text[:2], offsets, expected),
     ):
         with pytest.raises(ValueError):
             counts.look_up(*arguments)

@@ -55,11 +55,11 @@ def test_round_trip(tmp_path, taken):
     assert saved.signature == "model:x|n:3"
     at = 0
     for count in taken:
-        got, found = saved.take(count)
+        got, result = saved.take(count)
         size = min(count, 1000 - at)
         assert same_marks(got, part(marks, slice(at, at + size)))
-        np.testing.assert_array_equal(found.similarities, scores.similarities[at : at + size])
-        np.testing.assert_array_equal(found.opinion, scores.opinion[at : at + size])
+        np.testing.assert_array_equal(result.similarities, scores.similarities[at : at + size])
+        np.testing.assert_array_equal(result.opinion, scores.opinion[at : at + size])
         at += size
     assert at == 1000
 
@@ -76,9 +76,9 @@ def test_more_rows_than_a_batch(tmp_path):
     marks, scores = write_rows(tmp_path / "s", count)
     saved = SavedScores(str(tmp_path / "s"))
     saved.take((1 << 18) - 10)
-    got, found = saved.take(1010)
+    got, result = saved.take(1010)
     assert same_marks(got, part(marks, slice(-1010, None)))
-    np.testing.assert_array_equal(found.similarities, scores.similarities[-1010:])
+    np.testing.assert_array_equal(result.similarities, scores.similarities[-1010:])
 
 
 def test_same_rows_same_bytes(tmp_path):
@@ -212,14 +212,14 @@ def test_a_flipped_bit_never_changes_a_value(tmp_path):
         path.write_bytes(damaged)
         try:
             saved = SavedScores(str(path))
-            got, found = saved.take(500)
+            got, result = saved.take(500)
             saved.finish("t", 500)
         except DataError:
             refused += 1
             continue
         assert same_marks(got, marks)
-        np.testing.assert_array_equal(found.similarities, scores.similarities)
-        np.testing.assert_array_equal(found.opinion, scores.opinion)
+        np.testing.assert_array_equal(result.similarities, scores.similarities)
+        np.testing.assert_array_equal(result.opinion, scores.opinion)
     assert refused > 300
 
 

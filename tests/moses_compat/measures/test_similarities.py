@@ -134,9 +134,9 @@ def scored(path, source, scan=SCANS[0], columns=lambda scores: ()):
     """What a source says of a table, block by block."""
     with Input(path) as table:
         reader = EntryReader(table, scan, source, columns=columns)
-        found = [reader(item) for item in reader.items()]
-        reader.finish(sum(len(read.block) for read in found))
-    return found
+        result = [reader(item) for item in reader.items()]
+        reader.finish(sum(len(read.block) for read in result))
+    return result
 
 
 def joined(found):
@@ -187,11 +187,11 @@ def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkey
     def look(path, scan):
         with Input(str(path)) as table:
             reader = EntryReader(table, scan, FileSimilarities(saved), fields=False)
-            found = [reader(item) for item in reader.items()]
-        assert joined(found)[0].tobytes() == similar.tobytes()
-        assert joined(found)[1].tolist() == opinion.tolist()
-        assert all(part.passes.all() and not part.faults for part in found)
-        return [len(part.block.source_ends) > 0 for part in found]
+            result = [reader(item) for item in reader.items()]
+        assert joined(result)[0].tobytes() == similar.tobytes()
+        assert joined(result)[1].tolist() == opinion.tolist()
+        assert all(part.passes.all() and not part.faults for part in result)
+        return [len(part.block.source_ends) > 0 for part in result]
 
     assert not any(look(path, SCANS[2]))
     assert look(path, SCANS[0]) == [True]
@@ -213,7 +213,7 @@ def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lin
     )
 
     def look(fields):
-        found = []
+        collected = []
         try:
             with Input(str(path)) as table:
                 reader = EntryReader(table, scan, FileSimilarities(saved), fields=fields)
@@ -224,10 +224,10 @@ def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lin
                         block.line_offsets, block.group_offsets, block.source_lengths, block.faulty, read.passes,
                         scores.similarities, scores.opinion,
                     )  # fmt: skip
-                    found.append((block.text.tobytes(), [array.tolist() for array in arrays], block.ascending))
+                    collected.append((block.text.tobytes(), [array.tolist() for array in arrays], block.ascending))
         except DataError as error:
-            found.append(str(error))
-        return found
+            collected.append(str(error))
+        return collected
 
     assert look(True) == look(False)
 

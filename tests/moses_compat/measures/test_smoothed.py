@@ -44,27 +44,27 @@ def naive(data, method):
         counts.append([float(x) for x in fields[4].split()[:3]])
     joint = {k: c[2] for k, c in enumerate(counts)}
     distinct = [Counter(pair[side] for pair in pairs) for side in (0, 1)]
-    found = []
+    collected = []
     for k, (source, target) in enumerate(pairs):
         total_target, total_source = counts[k][:2]
         entries = distinct[0][source], distinct[1][target]
-        found.append(
+        collected.append(
             (
                 naive_extraction.smoothed(method, joint, k, total_source, entries[0], entries[1]) / total_source,
                 naive_extraction.smoothed(method, joint, k, total_target, entries[1], entries[0]) / total_target,
             )
         )
-    return np.array(found).reshape(-1, 2)
+    return np.array(collected).reshape(-1, 2)
 
 
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("method", SMOOTHINGS)
 def test_what_moses_itself_writes(tmp_path, method, scan):
     """The table of Moses without smoothing gets the numbers of the table of Moses with it."""
-    found = probabilities(tmp_path, read(GOLDEN / "table.7.gz"), method, **scan)
+    result = probabilities(tmp_path, read(GOLDEN / "table.7.gz"), method, **scan)
     scores = [line.split(b" ||| ")[2].split() for line in read(GOLDEN / f"table.{method}.gz").splitlines()]
     expected = np.array([[float(score[2]), float(score[0])] for score in scores])
-    np.testing.assert_allclose(found, expected, rtol=6e-6)
+    np.testing.assert_allclose(result, expected, rtol=6e-6)
 
 
 @pytest.mark.parametrize("method", SMOOTHINGS)
@@ -100,12 +100,12 @@ def tables(draw):
 
 @given(tables(), st.sampled_from(SMOOTHINGS), st.sampled_from(SCANS))
 def test_agrees_with_naive(workspace, data, method, scan):
-    found = probabilities(workspace, data, method, **scan)
-    assert (found > 0).all()
+    result = probabilities(workspace, data, method, **scan)
+    assert (result > 0).all()
     expected = naive(data, method)
     # Where pairs seen once are missing, as in no table that was only extracted, discounts of Moses may be negative.
     if method == "good-turing" or not (expected_discounts(data) < 0).any():
-        np.testing.assert_allclose(found, expected, rtol=3e-6)
+        np.testing.assert_allclose(result, expected, rtol=3e-6)
 
 
 def expected_discounts(data):
@@ -120,26 +120,26 @@ def test_few_rare_pairs_make_no_negative_probability(tmp_path):
     total = sum(count for _, _, count in rows)
     data = "".join(f"{s} ||| {t} ||| 1 ||| ||| {count} {total} {count}\n" for s, t, count in rows).encode()
     assert (expected_discounts(data) < 0).any()
-    found = probabilities(tmp_path, data)
-    assert (found > 0).all()
+    result = probabilities(tmp_path, data)
+    assert (result > 0).all()
     # Nothing is taken away from those.
-    np.testing.assert_allclose(found[20:22], [[2 / total, 1]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(result[20:22], [[2 / total, 1]] * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", SMOOTHINGS)
 def test_fractions(tmp_path, method):
     """Instance weights: whole counts are looked at where a pair is sorted by its count, as Moses does."""
     data = b"a ||| x ||| 1 ||| ||| 2.5 2.1 0.7\na ||| y ||| 1 ||| ||| 1.4 2.1 1.4\nb ||| x ||| 1 ||| ||| 2.5 1.8 1.8\n"
-    found = probabilities(tmp_path, data, method)
+    result = probabilities(tmp_path, data, method)
     # One pair of "1", two of "2".
     if method == "good-turing":
         d1 = 1.0
-        assert found[0].tolist() == pytest.approx([0.7 * d1 / 2.1, 0.7 * d1 / 2.5])
+        assert result[0].tolist() == pytest.approx([0.7 * d1 / 2.1, 0.7 * d1 / 2.5])
         return
     share = 1 / (1 + 2 * 2)
     d1 = min(1 - 2 * share * 2 / 1, 0.9)
     expected = 0.7 - d1 + d1 * 2 * 2 / 3
-    assert found[0].tolist() == pytest.approx([expected / 2.1, expected / 2.5])
+    assert result[0].tolist() == pytest.approx([expected / 2.1, expected / 2.5])
 
 
 def test_faulty_lines_are_passed_over(tmp_path):
@@ -147,9 +147,9 @@ def test_faulty_lines_are_passed_over(tmp_path):
     with pytest.raises(DataError, match="table:3: expected at least 3 fields"):
         probabilities(tmp_path, data)
     for scan in SCANS:
-        found = probabilities(tmp_path, data, on_error="keep", **scan)
-        assert np.array_equal(found[[0, 1, 4]], probabilities(tmp_path, PLAIN))
-        assert (found[2:4] == 1).all()
+        result = probabilities(tmp_path, data, on_error="keep", **scan)
+        assert np.array_equal(result[[0, 1, 4]], probabilities(tmp_path, PLAIN))
+        assert (result[2:4] == 1).all()
 
 
 @for_each(

@@ -24,11 +24,11 @@ def scores_of(path, source, threads=1, size=1 << 21):
     scan = TableScan("keep", threads, size, allow_empty=True)
     with Input(str(path)) as table:
         reader = EntryReader(table, scan, source)
-        found = [read.scores for read in run(reader.items(), reader, threads)]
+        result = [read.scores for read in run(reader.items(), reader, threads)]
     empty = np.zeros((0, 1), np.float32)
     return (
-        np.concatenate([empty, *(scores.similarities for scores in found)])[:, 0],
-        np.concatenate([np.zeros(0, np.bool_), *(scores.opinion for scores in found)]),
+        np.concatenate([empty, *(scores.similarities for scores in result)])[:, 0],
+        np.concatenate([np.zeros(0, np.bool_), *(scores.opinion for scores in result)]),
     )
 
 
@@ -87,11 +87,11 @@ def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
     kept = len(list(folder.iterdir()))
     assert kept >= 2
     calls[:] = [0, 0, 0]
-    found = scores_of(path, source)
+    result = scores_of(path, source)
     monkeypatch.setattr(NeuralScores, "scores", score)
     assert len(calls) - 3 == len(list(folder.iterdir())) - kept
     expected = scores_of(path, NeuralScores(translator()))
-    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected, strict=True))
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(result, expected, strict=True))
     with pytest.raises(DataError, match="holds scores of another model"):
         scores_of(path, NeuralScores(translator(seed=2), folder=str(folder)))
     with pytest.raises(DataError, match="holds scores of another model or another way"):
@@ -160,8 +160,8 @@ pytest.importorskip("torch")
 def similarities(path, *models):
     with Input(str(path)) as table:
         reader = EntryReader(table, TableScan(block_bytes=500), NeuralSimilarities(tuple(map(NeuralScores, models))))
-        found = [reader(item).scores for item in reader.items()]
-    return np.concatenate([part.similarities for part in found]), np.concatenate([part.opinion for part in found])
+        result = [reader(item).scores for item in reader.items()]
+    return np.concatenate([part.similarities for part in result]), np.concatenate([part.opinion for part in result])
 
 
 def test_they_are_mean_probabilities_of_words(tmp_path):

@@ -63,8 +63,8 @@ class Lengths(WindowedScores):
 def scores_of(path, source, size, threads=1):
     with Input(str(path)) as table:
         reader = EntryReader(table, TableScan("keep", threads, size, allow_empty=True), source)
-        found = [read.scores for read in run(reader.items(), reader, threads)]
-    return np.concatenate([np.zeros((0, 1), np.float32), *(scores.similarities for scores in found)])[:, 0]
+        result = [read.scores for read in run(reader.items(), reader, threads)]
+    return np.concatenate([np.zeros((0, 1), np.float32), *(scores.similarities for scores in result)])[:, 0]
 
 
 def naive_scores(window):
@@ -80,19 +80,19 @@ def naive_scores(window):
 def test_good_entries_are_scored_in_runs_whatever_blocks_they_come_in(window, size, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", window)
     source = Lengths(threads)
-    found = scores_of(write(tmp_path / "t", TABLE), source, size, threads)
+    result = scores_of(write(tmp_path / "t", TABLE), source, size, threads)
     good = [line != b"no entry" for line in TABLE.splitlines()]
-    assert len(found) == len(good)
-    assert found[good] == pytest.approx(list(naive_scores(window)), abs=1e-5)
-    assert np.isnan(found[~np.array(good)]).all()
+    assert len(result) == len(good)
+    assert result[good] == pytest.approx(list(naive_scores(window)), abs=1e-5)
+    assert np.isnan(result[~np.array(good)]).all()
     assert sorted(source.windows, reverse=True) == [window] * (40 // window) + [40 % window] * (40 % window > 0)
     assert source.oriented > 0
 
 
 def test_a_table_without_a_good_entry_is_scored_as_nothing(tmp_path):
     source = Lengths()
-    found = scores_of(write(tmp_path / "t", b"no entry\n" * 5), source, 20)
-    assert np.isnan(found).tolist() == [True] * 5
+    result = scores_of(write(tmp_path / "t", b"no entry\n" * 5), source, 20)
+    assert np.isnan(result).tolist() == [True] * 5
     assert source.windows == []
 
 
@@ -142,10 +142,10 @@ def test_blocks_take_what_windows_gave():
     queue = ScoringQueue()
     for first, count in ((0, 4), (4, 0), (4, 5)):
         queue.put(opinions(first, count))
-    found = queue.take_block(np.array([False, True, False]))
-    assert np.isnan(found.logs[1])
-    assert found.logs[[0, 2]].tolist() == [0, -1]
-    assert (found.words.tolist(), found.opinion.tolist()) == ([1, 1, 2], [False, False, True])
+    result = queue.take_block(np.array([False, True, False]))
+    assert np.isnan(result.logs[1])
+    assert result.logs[[0, 2]].tolist() == [0, -1]
+    assert (result.words.tolist(), result.opinion.tolist()) == ([1, 1, 2], [False, False, True])
     assert queue.size == 7
     rest = queue.take(7)
     assert rest.logs.tolist() == [-i for i in range(2, 9)]
@@ -163,16 +163,16 @@ def piece():
 
 
 def test_good_entries_are_read_as_text():
-    block, found = piece()
+    block, result = piece()
     assert block.faulty.tolist() == [False, True, False]
     model = random_syntax_model()
-    assert np.array_equal(model.encode(found.sources), model.encode([b"a '", b"a '"]))
-    assert [text.split() for text in found.targets] == [[b"b"], [b"c", b"d"]]
-    assert found.hashes.tolist() == block.fingerprints[[0, 2]].tolist()
+    assert np.array_equal(model.encode(result.sources), model.encode([b"a '", b"a '"]))
+    assert [text.split() for text in result.targets] == [[b"b"], [b"c", b"d"]]
+    assert result.hashes.tolist() == block.fingerprints[[0, 2]].tolist()
 
 
 def test_parts_join_to_the_whole():
-    _, found = piece()
-    again = TextPiece.joined([found.part(0, 1), found.part(1, 2)])
-    assert (again.sources, again.targets) == (found.sources, found.targets)
-    assert again.hashes.tolist() == found.hashes.tolist()
+    _, result = piece()
+    again = TextPiece.joined([result.part(0, 1), result.part(1, 2)])
+    assert (again.sources, again.targets) == (result.sources, result.targets)
+    assert again.hashes.tolist() == result.hashes.tolist()

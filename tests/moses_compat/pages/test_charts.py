@@ -20,10 +20,10 @@ def texts(drawing):
 def test_each_bar_has_its_number_and_any_text_is_shown(logarithmic):
     series = [Series("kept", [3, 0, 12000]), Series("<b>", [0, 1, 2])]
     drawn = draw_bars("x", "label", ["a", "$x$", "<i>"], series, "of & what", logarithmic)
-    found = titles(drawn, "bar")
+    result = titles(drawn, "bar")
     # Nothing has no bar on a logarithmic axis.
     expected = {"a: 3 kept", "<i>: 12,000 kept", "$x$: 1 <b>", "<i>: 2 <b>"}
-    assert expected <= set(found) <= expected | {"a: 0 <b>", "$x$: 0 kept"}
+    assert expected <= set(result) <= expected | {"a: 0 <b>", "$x$: 0 kept"}
     assert {"a", "$x$", "<i>", "of & what"} <= texts(drawn)
 
 

@@ -43,7 +43,7 @@ def test_coverage_is_that_of_a_search_in_each_sentence(seed, hashed, monkeypatch
         # No longer phrase is looked up.
         sources.append((b"e",) * 21)
         lines.append(b" ".join([b"e"] * 25))
-    found = cover(b"\n".join(lines), keys_of(sources), np.array([len(source) for source in sources], np.int64))
+    result = cover(b"\n".join(lines), keys_of(sources), np.array([len(source) for source in sources], np.int64))
     tokens = single = covered = whole_single = whole = sentences = 0
     unknown = {}
     for line in lines:
@@ -61,10 +61,10 @@ def test_coverage_is_that_of_a_search_in_each_sentence(seed, hashed, monkeypatch
             if not known:
                 count, longer = unknown.get(word, (0, 0))
                 unknown[word] = count + 1, longer + held
-    assert (found.tokens, found.sentences, found.by_words, found.by_any) == (tokens, sentences, single, covered)
-    assert (found.sentences_by_words, found.sentences_by_any) == (whole_single, whole)
+    assert (result.tokens, result.sentences, result.by_words, result.by_any) == (tokens, sentences, single, covered)
+    assert (result.sentences_by_words, result.sentences_by_any) == (whole_single, whole)
     order = sorted(unknown, key=lambda word: (-unknown[word][0], word))
-    assert found.unknown == tuple((word, *unknown[word]) for word in order)
+    assert result.unknown == tuple((word, *unknown[word]) for word in order)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -91,9 +91,9 @@ def test_lookup_is_that_of_a_search_in_each_sentence_pair(seed, tmp_path):
         marks.add(texts.distinct_words(read[-1]))
     together, consistent = lookup(*read, joint)
     for row, (source, target) in enumerate(pairs):
-        found = [(places(source, a), places(target, b)) for a, b in zip(*sides, strict=True)]
-        least = min(sum(counts) for counts in zip(*found, strict=True))
-        assert together[row] == any(a and b for a, b in found)
+        result = [(places(source, a), places(target, b)) for a, b in zip(*sides, strict=True)]
+        least = min(sum(counts) for counts in zip(*result, strict=True))
+        assert together[row] == any(a and b for a, b in result)
         assert consistent[row] == (together[row] and joint[row] <= least)
     known = [{word for pair in pairs for word in pair[side]} for side in range(2)]
     source, target, whole = lookup.known_pairs()

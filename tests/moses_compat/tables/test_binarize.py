@@ -214,9 +214,9 @@ def test_reordering_tables(tmp_path, programs, told, kind):
     assert content(phrases, kind)[2] == sorted(LINES)
     paths = [str(tmp_path / f"{name}.minlexr") for name in ("reordering", "other")]
     assert [binary.path for binary in reordering] == paths
-    name, _, found = content(reordering[0], "compact")
+    name, _, result = content(reordering[0], "compact")
     assert name == "processLexicalTableMin"
-    assert [line.rstrip() for line in found] == [line.rstrip() for line in sorted(lines)]
+    assert [line.rstrip() for line in result] == [line.rstrip() for line in sorted(lines)]
     assert "num-features=6 type=wbe-msd-bidirectional-fe-allff" in reordering[0].feature_line
     # Moses adds the ending to the name in the ini.
     assert reordering[0].feature_line.endswith(f"path={tmp_path / 'reordering'}")

@@ -146,12 +146,12 @@ def test_what_becomes_of_faulty_lines():
 def test_where_a_block_ends_depends_on_its_beginning_alone(data, size, rng):
     """Who begins again at the beginning of any block gets the same blocks from there on."""
     assume(kind_of("table", data[:HEAD_BYTES]) is None)
-    found = [block.text.tobytes() for block in raw_blocks(_Pieces(data), size)]
-    if found:
-        first = rng.randrange(len(found))
-        rest = b"".join(found[first:])
+    result = [block.text.tobytes() for block in raw_blocks(_Pieces(data), size)]
+    if result:
+        first = rng.randrange(len(result))
+        rest = b"".join(result[first:])
         assume(kind_of("table", rest[:HEAD_BYTES]) is None)
-        assert [block.text.tobytes() for block in raw_blocks(_Pieces(rest), size)] == found[first:]
+        assert [block.text.tobytes() for block in raw_blocks(_Pieces(rest), size)] == result[first:]
 
 
 class _Endless(_Pieces):
@@ -186,11 +186,11 @@ ONE_GROUP = b"".join(b"das ||| t%d ||| 0.5 0.25\n" % i for i in range(300))
 @given(texts(), st.one_of(st.integers(1, 60), st.integers(1, 10000)))
 def test_groups_that_need_not_be_whole_are_cut_at_line_ends(data, size):
     assume(kind_of("table", data[:HEAD_BYTES]) is None)
-    found = [block.tobytes() for block in blocks(_Pieces(data), size, whole_groups=False)]
-    assert b"".join(found) == data
-    assert all(block.endswith(b"\n") for block in found[:-1])
+    result = [block.tobytes() for block in blocks(_Pieces(data), size, whole_groups=False)]
+    assert b"".join(result) == data
+    assert all(block.endswith(b"\n") for block in result[:-1])
     longest = max((len(line) for line in data.split(b"\n")), default=0)
-    assert all(len(block) <= max(size, 4 * longest + 4) for block in found)
+    assert all(len(block) <= max(size, 4 * longest + 4) for block in result)
 
 
 def test_a_group_that_is_too_large_is_refused_by_its_first_line(monkeypatch):
@@ -209,9 +209,9 @@ def test_a_group_that_is_too_large_is_refused_by_its_first_line(monkeypatch):
 def test_lines_of_no_source_do_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(blocks_module, "LARGEST_GROUP", 1024)
     data = b"\n" * 3000 + b"no table\n" * 100 + ONE_GROUP[:500]
-    found = [block.tobytes() for block in blocks(_Pieces(data), 512)]
-    assert b"".join(found) == data
-    assert max(map(len, found)) <= 1025
+    result = [block.tobytes() for block in blocks(_Pieces(data), 512)]
+    assert b"".join(result) == data
+    assert max(map(len, result)) <= 1025
 
 
 def mix(h, value):
@@ -278,14 +278,14 @@ def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
     ways = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]
     for raw in (raw for way in ways for raw in raws_of(tmp_path / "t", data, *way)):
         block = parsed(raw)
-        found = LineMarks.of(raw, block).recognise(raw)
-        assert (found is not None) == (is_known(block) and not raw.continued)
-        if found:
-            assert found.group_offsets.tolist() == block.group_offsets.tolist()
-            assert found.source_lengths.tolist() == block.source_lengths.tolist()
-            assert found.ascending
-            assert not found.faulty.any()
-            assert (found.first_entry, found.text.tobytes()) == (raw.first_entry, raw.text.tobytes())
+        result = LineMarks.of(raw, block).recognise(raw)
+        assert (result is not None) == (is_known(block) and not raw.continued)
+        if result:
+            assert result.group_offsets.tolist() == block.group_offsets.tolist()
+            assert result.source_lengths.tolist() == block.source_lengths.tolist()
+            assert result.ascending
+            assert not result.faulty.any()
+            assert (result.first_entry, result.text.tobytes()) == (raw.first_entry, raw.text.tobytes())
 
 
 def test_other_lines_are_not_known(tmp_path):
@@ -308,13 +308,13 @@ def test_where_blocks_end_is_no_matter_between_sources(tmp_path):
     assert len(parts) > 1
     assert LineMarks(*map(np.concatenate, zip(*parts, strict=True))).recognise(raw) is None
     whole = LineMarks.of(raw, parsed(raw))
-    done = 0
+    first = 0
     for piece in raws_of(tmp_path / "t", data, 300):
-        rows = slice(done, done + piece.lines)
-        found, block = LineMarks(*(column[rows] for column in whole)).recognise(piece), parsed(piece)
-        assert found.group_offsets.tolist() == block.group_offsets.tolist()
-        assert found.source_lengths.tolist() == block.source_lengths.tolist()
-        done += piece.lines
+        rows = slice(first, first + piece.lines)
+        result, block = LineMarks(*(column[rows] for column in whole)).recognise(piece), parsed(piece)
+        assert result.group_offsets.tolist() == block.group_offsets.tolist()
+        assert result.source_lengths.tolist() == block.source_lengths.tolist()
+        first += piece.lines
 
 
 def test_a_source_of_more_words_than_are_counted_is_read_again(tmp_path):

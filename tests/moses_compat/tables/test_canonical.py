@@ -25,7 +25,7 @@ def naive_tokens(line):
 
 def naive_form(lines):
     """The first line (from 1) that is not canonical, is below the one before, repeats its pair, has no alignment."""
-    found = [0, 0, 0, 0]
+    result = [0, 0, 0, 0]
     for number, line in enumerate(lines, 1):
         fields = naive_tokens(line)
         odd = canonical_line(line) not in (line, line.removesuffix(b" "))
@@ -33,9 +33,9 @@ def naive_form(lines):
         pair = before is not None and b"|||".join(before.split(b"|||")[:2]) == b"|||".join(line.split(b"|||")[:2])
         aligned = len(fields) > 3 and fields[3] != []
         for k, wrong in enumerate((odd, before is not None and line < before, pair, not aligned)):
-            if wrong and not found[k]:
-                found[k] = number
-    return found
+            if wrong and not result[k]:
+                result[k] = number
+    return result
 
 
 @st.composite
@@ -57,11 +57,11 @@ def lines_of_tables(draw):
 def test_what_is_found_is_there(workspace, lines, ended):
     path = write(workspace / "table", b"\n".join(lines) + (b"\n" if ended else b""))
     form = examine(str(path))
-    found = [form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line]
+    result = [form.odd_line, form.unsorted_line, form.duplicate_line, form.unaligned_line]
     expected = naive_form(lines)
     # A line may be called odd that is not (a space too many at its end): then there is a copy more.
-    assert bool(found[0]) >= bool(expected[0])
-    assert found[1:] == expected[1:]
+    assert bool(result[0]) >= bool(expected[0])
+    assert result[1:] == expected[1:]
     assert (form.entries, form.scores) == (len(lines), 2)
 
 
@@ -114,10 +114,10 @@ def test_sorting_is_that_of_the_system(tmp_path, monkeypatch, own, run_bytes):
     rng = random.Random(7)
     lines = [bytes(rng.choice(b"ab \x01\t\xc3\xa9|!") for _ in range(rng.randint(0, 6))) for _ in range(500)]
     pieces = [b"".join(line + b"\n" for line in lines[i : i + 50]) for i in range(0, 500, 50)]
-    found = b"".join(sort_lines(pieces, str(tmp_path), 2))
-    assert found == b"".join(line + b"\n" for line in sorted(lines))
+    result = b"".join(sort_lines(pieces, str(tmp_path), 2))
+    assert result == b"".join(line + b"\n" for line in sorted(lines))
     theirs = subprocess.run(["sort"], input=b"".join(pieces), capture_output=True, env={"LC_ALL": "C"}, check=True)
-    assert found == theirs.stdout
+    assert result == theirs.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -160,11 +160,11 @@ def line_oddities(line, fault):
 
 def naive_oddities(table):
     """name -> (lines, first line)."""
-    found = {}
+    collected = {}
 
     def note(name, number):
-        lines, first = found.get(name, (0, number))
-        found[name] = (lines + 1, first)
+        lines, first = collected.get(name, (0, number))
+        collected[name] = (lines + 1, first)
 
     parsed, groups = naive.parse_table(table, naive.first_score_count(table))
     lines = naive.split_lines(table)
@@ -201,7 +201,7 @@ def naive_oddities(table):
             if key in seen_sources:
                 note("source comes back", first + 1)
             seen_sources.add(key)
-    return found
+    return collected
 
 
 def found_oddities(summary):
@@ -249,8 +249,8 @@ def test_factors(tmp_path):
     }.items():  # fmt: skip
         assert inspect(write(tmp_path / "t", TABLES[name])).factors == expected
     summary = inspect(write(tmp_path / "t", TABLES["stray pipes"]), 2, 1)
-    found = {name: (o.lines, o.first) for name, o in summary.oddities.items() if " in a " in name}
-    assert found == {
+    result = {name: (o.lines, o.first) for name, o in summary.oddities.items() if " in a " in name}
+    assert result == {
         "stray | in a source": (2, 1),
         "stray | in a target": (1, 2),
         "too many factors in a target": (1, 5),
@@ -307,10 +307,10 @@ GOOD = b"a ||| b ||| 0.5 0.5 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\na ||| c ||| 0.5 1 
 
 
 def test_a_table_everyone_takes(tmp_path):
-    found = judge(tmp_path, GOOD)
-    assert list(found) == LOADERS
-    assert {verdict.answer for verdict in found.values()} == {"yes"}
-    assert [verdict.options for verdict in found.values()] == [
+    result = judge(tmp_path, GOOD)
+    assert list(result) == LOADERS
+    assert {verdict.answer for verdict in result.values()} == {"yes"}
+    assert [verdict.options for verdict in result.values()] == [
         "num-features=4", "num-features=4", "-nscores 4", "1 1 4 100 2", "--num-scores 4",
     ]  # fmt: skip
 
@@ -355,9 +355,9 @@ def test_a_table_everyone_takes(tmp_path):
     ids=str,
 )
 def test_one_line(tmp_path, line, answers):
-    found = judge(tmp_path, GOOD + line + b"\n")
-    assert " ".join(verdict.answer.split()[-1] for verdict in found.values()) == answers
-    for verdict in found.values():
+    result = judge(tmp_path, GOOD + line + b"\n")
+    assert " ".join(verdict.answer.split()[-1] for verdict in result.values()) == answers
+    for verdict in result.values():
         assert all(objection.first >= 3 for objection in verdict.objections)
 
 
@@ -369,19 +369,19 @@ def test_loaders_and_first_lines(tmp_path):
 
 
 def test_rule_tables(tmp_path):
-    found = judge(tmp_path, TABLES["hierarchical"])
-    assert [verdict.answer for verdict in found.values()] == ["yes", "yes", "no", "yes", "no"]
-    assert "room for 1.2 keys a source" in found["CreateProbingPT"].objections[0].reason
+    result = judge(tmp_path, TABLES["hierarchical"])
+    assert [verdict.answer for verdict in result.values()] == ["yes", "yes", "no", "yes", "no"]
+    assert "room for 1.2 keys a source" in result["CreateProbingPT"].objections[0].reason
     assert judge(tmp_path, TABLES["glue one count"])["CreateProbingPT"].answer == "yes"
-    assert found["CreateProbingPT"].options == "--num-scores 2 --scfg"
+    assert result["CreateProbingPT"].options == "--num-scores 2 --scfg"
     differ = judge(tmp_path, TABLES["non-terminals differ"])["moses"]
     assert (differ.answer, differ.objections[0].first, differ.objections[0].lines) == ("no", 1, 5)
 
 
 def test_loaders_of_factored_tables(tmp_path):
-    found = judge(tmp_path, TABLES["factored both"])
-    assert found["moses"].options == "num-features=4 input-factor=0,1,2 output-factor=0,1"
-    assert found["CreateOnDiskPt"].options == "3 2 4 100 2"
+    result = judge(tmp_path, TABLES["factored both"])
+    assert result["moses"].options == "num-features=4 input-factor=0,1,2 output-factor=0,1"
+    assert result["CreateOnDiskPt"].options == "3 2 4 100 2"
     assert judge(tmp_path, TABLES["two counts"])["processPhraseTableMin"].options == "-nscores 5 -rankscore 2"
 
 

@@ -51,11 +51,11 @@ def test_a_phrase_table_in_the_place_of_a_reordering_table(tmp_path, name):
         pytest.raises(DataError, match="looks like a phrase table; expected a reordering table"),
     ):
         check_plausible(source, TableScan(), REORDERING_TABLE)
-    said = []
+    recorded = []
     with Input(path) as source:
-        check_plausible(source, TableScan(force=True, warn=said.append), REORDERING_TABLE)
+        check_plausible(source, TableScan(force=True, warn=recorded.append), REORDERING_TABLE)
         assert source.read_all() == TABLES[name]
-    assert len(said) == 1
+    assert len(recorded) == 1
 
 
 @pytest.mark.parametrize(("text", "found"), [

@@ -130,10 +130,10 @@ def test_damaged_and_foreign_files(tmp_path):
     for name, (table, _) in tables.items():
         pq.write_table(table, tmp_path / name)
     for name, (_, words) in {**cases, **tables}.items():
-        done = convert(tmp_path / name, "-o", tmp_path / "out")
-        assert done.code == 1, name
-        assert any(word in done.message for word in words.split("|")), done.message
-        assert str(tmp_path / name) in done.message
+        outcome = convert(tmp_path / name, "-o", tmp_path / "out")
+        assert outcome.code == 1, name
+        assert any(word in outcome.message for word in words.split("|")), outcome.message
+        assert str(tmp_path / name) in outcome.message
         assert not (tmp_path / "out").exists()
 
 
@@ -172,9 +172,9 @@ def test_a_changed_row_whose_line_is_kept_is_refused(tmp_path):
     frame = pq.read_table(tmp_path / "t.parquet")
     changed = frame.set_column(1, "target", pa.array(["q", "y"]))
     pq.write_table(changed, tmp_path / "changed.parquet")
-    done = convert(tmp_path / "changed.parquet", "-o", tmp_path / "out")
-    assert done.code == 1
-    assert "row 1 was changed, but its line is in the column `raw`, too" in done.err
+    outcome = convert(tmp_path / "changed.parquet", "-o", tmp_path / "out")
+    assert outcome.code == 1
+    assert "row 1 was changed, but its line is in the column `raw`, too" in outcome.err
     assert not (tmp_path / "out").exists()
 
 
@@ -214,8 +214,8 @@ def test_any_lines_are_rows_and_back(lines, scores, end):
 )
 def test_what_is_kept_beside_the_numbers(line, texts):
     rows = read_rows(np.frombuffer(line, np.uint8), 2)
-    found = [text for text in (SCORES, COUNTS, TAIL, RAW) if rows.starts[0, text] >= 0]
-    assert sorted({*found} - {SCORES} if RAW in texts else found) == sorted(texts)
+    result = [text for text in (SCORES, COUNTS, TAIL, RAW) if rows.starts[0, text] >= 0]
+    assert sorted({*result} - {SCORES} if RAW in texts else result) == sorted(texts)
     assert write_rows(rows)[0].tobytes() == line
 
 
@@ -232,8 +232,8 @@ def test_texts_are_the_fields_that_lines_are_split_into(lines, scores):
         parts = [part.strip(b" \t") for part in line.removesuffix(b"\r").split(b"|||", 7)]
         for field in (SOURCE, TARGET):
             start, end = rows.starts[row, field], rows.ends[row, field]
-            found = rows.text[start:end].tobytes() if start >= 0 else None
-            assert found == (parts[field] if field < len(parts) else None)
+            result = rows.text[start:end].tobytes() if start >= 0 else None
+            assert result == (parts[field] if field < len(parts) else None)
         numbers = naive.tokens(parts[2]) if len(parts) > 2 else []
         if len(numbers) == scores and all(naive.number_fault(number) == "ok" for number in numbers):
             assert rows.score_there[row].all()

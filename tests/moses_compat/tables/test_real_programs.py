@@ -128,7 +128,7 @@ TABLES = {
 
 def entries_of(table):
     """(source, target, logarithms) of every entry, as it is written."""
-    found = set()
+    collected = set()
     for text in table.split(b"\n"):
         fields = [field.split() for field in text.replace(b"\0", b"\x01").split(b"|||")]
         # A decoder takes no brackets in its input.
@@ -138,8 +138,8 @@ def entries_of(table):
             logs = tuple(round(max(math.log(float(score)), -100), 4) if float(score) else None for score in fields[2])
         except ValueError:
             logs = ("not a number",)
-        found.add((b" ".join(fields[0]), b" ".join(fields[1]), logs))
-    return found
+        collected.add((b" ".join(fields[0]), b" ".join(fields[1]), logs))
+    return collected
 
 
 class Programs:
@@ -152,8 +152,8 @@ class Programs:
         self._sources = sorted({source for source, *_ in entries_of(table)})
 
     def _run(self, *command, text=b""):
-        done = subprocess.run(command, cwd=self._folder, input=text, capture_output=True, timeout=60, check=False)
-        return done.returncode == 0
+        outcome = subprocess.run(command, cwd=self._folder, input=text, capture_output=True, timeout=60, check=False)
+        return outcome.returncode == 0
 
     def _decoded(self, program, table):
         """The entries that a decoder uses; None if it fails."""
@@ -161,14 +161,14 @@ class Programs:
         text = b"".join(source + b"\n" for source in self._sources)
         if not self._run(self._moses(program), "-f", "ini", "-n-best-list", "list", "100", text=text):
             return None
-        found = set()
+        collected = set()
         for one in (self._folder / "list").read_bytes().replace(b"\0", b"\x01").split(b"\n")[:-1]:
             number, _, rest = one.partition(b" ||| ")
             target = b"" if rest.startswith(b"||| ") else rest.partition(b" ||| ")[0]
             scores = re.search(rb" TM= ((?:\S+ ){4})", one)
             logs = tuple(round(float(value), 4) if float(value) > -100 else None for value in scores[1].split())
-            found.add((self._sources[int(number)], b" ".join(target.split()), logs))
-        return found
+            collected.add((self._sources[int(number)], b" ".join(target.split()), logs))
+        return collected
 
     def __call__(self, program, options):
         if program.startswith("moses"):

@@ -130,7 +130,7 @@ def random_lines(rng):
 @pytest.mark.parametrize("kind", [as_file, as_gzip, as_pipe])
 def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, whole, kind):
     rng = random.Random(4)
-    found = 0
+    result = 0
     for _ in range(150):
         lines = random_lines(rng)
         number = first_return(lines)
@@ -138,12 +138,12 @@ def test_the_first_source_that_comes_back(tmp_path, strict, block_bytes, whole, 
             if number is None:
                 look_through(table, TableScan(), block_bytes, whole_groups=whole)
                 continue
-            found += 1
+            result += 1
             source = " ".join(lines[number - 1].split("|||")[0].split())
             message = f"^{re.escape(str(table))}:{number}: the source {source!r} comes back after others"
             with pytest.raises(DataError, match=message.replace("|", "[|]")):
                 look_through(table, TableScan(), block_bytes, whole_groups=whole)
-    assert 40 < found < 110
+    assert 40 < result < 110
 
 
 def test_of_a_sorted_table_nothing_is_kept(tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_of_a_sorted_table_nothing_is_kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
 def test_whatever_blanks_are_written(tmp_path, strict, block_bytes):
     rng = random.Random(8)
-    found = 0
+    result = 0
     for _ in range(400):
         sources = {"".join(rng.choices("ab |\t\x01", [3, 3, 3, 1, 1, 1], k=rng.randint(1, 5))) for _ in range(12)}
         lines = sorted(source + "||| x ||| 1\n" for source in sources if "||" not in source + "|")
@@ -167,10 +167,10 @@ def test_whatever_blanks_are_written(tmp_path, strict, block_bytes):
         if number is None:
             look_through(table, TableScan(), block_bytes)
             continue
-        found += 1
+        result += 1
         with pytest.raises(DataError, match=f"t:{number}: the source"):
             look_through(table, TableScan(), block_bytes)
-    assert 100 < found < 380
+    assert 100 < result < 380
 
 
 def test_two_spellings_of_a_source_between_which_another_ascends(tmp_path, strict):
@@ -196,10 +196,10 @@ def test_blanks_make_no_other_source_and_faulty_lines_none(tmp_path, strict):
 
 
 def test_by_force_it_is_said_once(tmp_path, strict):
-    said = []
+    recorded = []
     table = write(tmp_path / "t", (f"a{ENTRY}b{ENTRY}" * 3).encode())
-    look_through(table, TableScan(force=True, warn=said.append))
-    (message,) = said
+    look_through(table, TableScan(force=True, warn=recorded.append))
+    (message,) = recorded
     assert "t:3: the source 'a' comes back" in message
 
 
@@ -232,40 +232,40 @@ def test_interrupted_pruning_goes_on(tmp_path, cut_after, options, threads):
         **options,
     )
     prune(request)
-    wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    expected = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for name in ("out.gz", *files):
         (tmp_path / name).unlink()
     resumed = PruneRequest(**{**vars(request), "resume": True})
     stops = 0
     while True:
-        done = cut_after(3)
+        actual = cut_after(3)
         try:
             result = prune(resumed)
             break
         except PowerCut:
             stops += 1
-            assert len(done) == 3
+            assert len(actual) == 3
             assert not out.exists()
     assert stops > 2
     assert isinstance(result.statistics, PruneStatistics)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
 
 
 def test_interrupted_annotation_goes_on(tmp_path, cut_after):
     table = write(tmp_path / "t.gz", DATA)
     request = AnnotateRequest(str(table), str(tmp_path / "out.gz"), scan=TableScan(block_bytes=300), resume=True)
     sources = [ColumnSimilarities(1, 3, "raw")]
-    done = cut_after(-1)
-    wanted = annotate(request, more=sources)
-    data, blocks = read(tmp_path / "out.gz"), len(done)
+    result = cut_after(-1)
+    expected = annotate(request, more=sources)
+    data, blocks = read(tmp_path / "out.gz"), len(result)
     (tmp_path / "out.gz").unlink()
     cut_after(2)
     with pytest.raises(PowerCut):
         annotate(request, more=sources)
     assert (tmp_path / "out.gz.unfinished").is_dir()
-    done = cut_after(-1)
-    assert annotate(request, more=sources) == wanted
-    assert len(done) == blocks - 2
+    result = cut_after(-1)
+    assert annotate(request, more=sources) == expected
+    assert len(result) == blocks - 2
     assert read(tmp_path / "out.gz") == data
     assert not (tmp_path / "out.gz.unfinished").exists()
 
@@ -336,7 +336,7 @@ def test_beginnings_of_sources(workspace, sources, labelled):
     """Beginnings that come back, and the keys of CreateProbingPT, against slow Python."""
     text = b"".join(b" ".join([*source, *[b"[X]"] * labelled]) + b" ||| x ||| 1\n" for source in sources)
     with Input(str(write(workspace / "prefixes", text))) as source:
-        found = read_prefixes(source, labelled)
+        result = read_prefixes(source, labelled)
     seen, returning, first, groups = set(), 0, 0, []
     before = []
     for number, words in enumerate(sources, 1):
@@ -349,5 +349,5 @@ def test_beginnings_of_sources(workspace, sources, labelled):
         if words != before:
             groups.append(max(len(words) - common, 1))
         before = words
-    assert (found.returning, found.first, found.sources) == (returning, first, len(groups))
-    assert found.keys == sum(groups[:-1]) + 1
+    assert (result.returning, result.first, result.sources) == (returning, first, len(groups))
+    assert result.keys == sum(groups[:-1]) + 1

@@ -72,18 +72,18 @@ def test_what_several_sources_say_is_more_probable():
     # What is less than half as probable as the best is left out.
     for word in ("w1", "w2"):
         every = {one.target for source in sources for one in source.proposals(word)}
-        found = Augmenter(sources, trusts).entries(word)
-        assert found[0].scores[2] > 0
-        assert {entry.target for entry in found} < every
-        assert all(entry.scores[2] >= LEAST_SHARE * found[0].scores[2] for entry in found)
+        result = Augmenter(sources, trusts).entries(word)
+        assert result[0].scores[2] > 0
+        assert {entry.target for entry in result} < every
+        assert all(entry.scores[2] >= LEAST_SHARE * result[0].scores[2] for entry in result)
 
 
 def test_no_more_than_the_decoder_takes_and_no_more_probability_than_there_is():
     many = Said("many", lambda word: [(f"x{i}", 1.0) for i in range(MOST + 9)])
     trusts = {"many": measure_trust(Said("many", lambda word: [(word.replace("w", "t"), 1.0)]), ENTRIES, WORDS)}
-    found = Augmenter([many], trusts).entries("new")
-    assert len(found) == MOST
-    assert sum(entry.scores[2] for entry in found) <= 1 + 1e-9
+    result = Augmenter([many], trusts).entries("new")
+    assert len(result) == MOST
+    assert sum(entry.scores[2] for entry in result) <= 1 + 1e-9
     assert Augmenter([Said("silent", lambda word: [])], {"silent": trusts["many"]}).entries("new") == []
 
 

@@ -29,11 +29,11 @@ def test_shared_beginning(one, other, letters):
 
 
 def test_forms_of_one_stem_are_found_and_known_to_be_alike(relatives):
-    found = relatives[1].of("grünst")
-    assert {one.word for one in found[:5]} == {f"grün{ending}" for ending in ("e", "es", "er", "em", "en")}
-    assert all(one.alike and one.weight > 0.7 for one in found[:5])
-    assert all(one.weight < 0.3 for one in found if not one.word.startswith("grün"))
-    assert [one.weight for one in found] == sorted((one.weight for one in found), reverse=True)
+    result = relatives[1].of("grünst")
+    assert {one.word for one in result[:5]} == {f"grün{ending}" for ending in ("e", "es", "er", "em", "en")}
+    assert all(one.alike and one.weight > 0.7 for one in result[:5])
+    assert all(one.weight < 0.3 for one in result if not one.word.startswith("grün"))
+    assert [one.weight for one in result] == sorted((one.weight for one in result), reverse=True)
 
 
 def test_a_word_is_no_relative_of_its_own(relatives):
@@ -42,15 +42,15 @@ def test_a_word_is_no_relative_of_its_own(relatives):
 
 
 def test_translations_of_relatives_are_proposed(relatives):
-    entries, found = relatives
-    inflection = SharedTranslations("inflection", entries, found, alike=True)
+    entries, result = relatives
+    inflection = SharedTranslations("inflection", entries, result, alike=True)
     first, second = inflection.proposals("blaust")[:2]
     assert (first.target, second.target) == ("blue", "blue one")
-    heard = [one.weight for one in found.of("blaust") if one.alike][:8]
+    heard = [one.weight for one in result.of("blaust") if one.alike][:8]
     assert first.weight == pytest.approx(sum(heard) * 0.8)
     assert first.weight == pytest.approx(4 * second.weight)
     assert (first.inverse, first.lexical, first.origin[:4]) == (0.5, (0.25, 0.125), "blau")
-    assert SharedTranslations("meaning", entries, found, alike=False).proposals("ωωω") == []
+    assert SharedTranslations("meaning", entries, result, alike=False).proposals("ωωω") == []
 
 
 def test_vectors_find_what_is_used_alike():
@@ -85,8 +85,8 @@ def test_known_weights_are_found():
     rng = np.random.default_rng(1)
     rows = rng.normal([1, -2, 0], [1, 3, 0.2], (4000, 3))
     truth = np.array([0.8, -0.4, 2.0, -0.5])
-    found = regression(rows, 1 / (1 + np.exp(-(rows @ truth[:-1] + truth[-1]))))
-    assert found == pytest.approx(truth, abs=0.05)
+    result = regression(rows, 1 / (1 + np.exp(-(rows @ truth[:-1] + truth[-1]))))
+    assert result == pytest.approx(truth, abs=0.05)
     assert expected(rows[:1], truth)[0] == pytest.approx(1 / (1 + np.exp(-(rows[0] @ truth[:-1] - 0.5))))
 
 
@@ -102,6 +102,6 @@ def test_as_sklearn_finds_them():
 
 @pytest.mark.parametrize("right", [0.0, 1.0])
 def test_without_variety_there_still_are_weights(right):
-    found = regression(np.ones((5, 2)), np.full(5, right))
-    assert np.isfinite(found).all()
-    assert abs(expected(np.ones((1, 2)), found)[0] - right) < 0.1
+    result = regression(np.ones((5, 2)), np.full(5, right))
+    assert np.isfinite(result).all()
+    assert abs(expected(np.ones((1, 2)), result)[0] - right) < 0.1

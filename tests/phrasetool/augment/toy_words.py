@@ -16,7 +16,7 @@ def entry(target, probability=0.8):
 
 def toy_entries(turned=False):
     """Known words; with `turned`, the last part comes first in a translation."""
-    found = {word: [entry(target), entry(f"the {target}", 0.1), entry(",", 0.1)] for word, target in PARTS.items()}
+    result = {word: [entry(target), entry(f"the {target}", 0.1), entry(",", 0.1)] for word, target in PARTS.items()}
     counts = dict.fromkeys(PARTS, 20)
     made = [("haus", "boot"), ("stein", "haus"), ("rad", "weg"), ("meer", "boot"), ("wald", "weg"), ("hund", "haus")]
 
@@ -24,14 +24,14 @@ def toy_entries(turned=False):
         words = PARTS[first], PARTS[second]
         return [entry(" ".join(words[::-1] if turned else words))]
 
-    found.update({first + second: together(first, second) for first, second in made})
+    result.update({first + second: together(first, second) for first, second in made})
     # A linking letter, and a letter that is lost.
     for first, second in (("boot", "haus"), ("wald", "haus"), ("hund", "boot"), ("weg", "stein")):
-        found[f"{first}s{second}"] = together(first, second)
+        result[f"{first}s{second}"] = together(first, second)
     for second in ("haus", "weg", "tisch", "boot"):
-        found[f"schul{second}"] = together("schule", second)
+        result[f"schul{second}"] = together("schule", second)
     for stem, target in STEMS.items():
         for ending in ENDINGS:
-            found[stem + ending] = [entry(target), entry(f"{target} one", 0.2)]
-    counts.update({word: 2 for word in found if word not in counts})
-    return WordEntries(found, counts)
+            result[stem + ending] = [entry(target), entry(f"{target} one", 0.2)]
+    counts.update({word: 2 for word in result if word not in counts})
+    return WordEntries(result, counts)

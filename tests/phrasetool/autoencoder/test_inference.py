@@ -44,14 +44,14 @@ BACK = ["a b c d e", "a b c f e d", "y", "a b a b a b", "one two three five six 
 
 
 def test_figures():
-    found = reconstruction_quality(BACK, TEXTS)
-    assert found.texts == 5
-    assert found.bleu == sacrebleu.corpus_bleu(BACK, [TEXTS], tokenize="none", force=True).score
-    assert "tok:none" in found.bleu_signature
-    assert found.exact == 20
+    result = reconstruction_quality(BACK, TEXTS)
+    assert result.texts == 5
+    assert result.bleu == sacrebleu.corpus_bleu(BACK, [TEXTS], tokenize="none", force=True).score
+    assert "tok:none" in result.bleu_signature
+    assert result.exact == 20
     # Matches of both kinds over the mean number of n-grams, by hand.
-    assert found.rouge_1 == pytest.approx(100 * np.mean([1, 1, 0, 12 / 14, 12 / 13]))
-    assert found.rouge_2 == pytest.approx(100 * np.mean([1, 4 / 10, 0, 10 / 12, 8 / 11]))
+    assert result.rouge_1 == pytest.approx(100 * np.mean([1, 1, 0, 12 / 14, 12 / 13]))
+    assert result.rouge_2 == pytest.approx(100 * np.mean([1, 4 / 10, 0, 10 / 12, 8 / 11]))
 
 
 def test_spaces_make_no_difference():
@@ -59,11 +59,11 @@ def test_spaces_make_no_difference():
 
 
 def test_groups_of_like_lengths():
-    found = quality_by_length(BACK, TEXTS, (1, 5, 6))
-    assert list(found) == [(1, 1), (2, 5), (6, 6), (7, 8)]
-    assert found[2, 5] == reconstruction_quality(BACK[:1], TEXTS[:1])
-    assert found[7, 8] == reconstruction_quality(BACK[3:], TEXTS[3:])
-    assert sum(one.texts for one in found.values()) == len(TEXTS)
+    result = quality_by_length(BACK, TEXTS, (1, 5, 6))
+    assert list(result) == [(1, 1), (2, 5), (6, 6), (7, 8)]
+    assert result[2, 5] == reconstruction_quality(BACK[:1], TEXTS[:1])
+    assert result[7, 8] == reconstruction_quality(BACK[3:], TEXTS[3:])
+    assert sum(one.texts for one in result.values()) == len(TEXTS)
     assert list(quality_by_length(BACK, TEXTS)) == [(1, 5), (6, 10)]
 
 
@@ -83,16 +83,16 @@ def cosine_of(first, second):
 
 def test_the_nearest_by_cosine_without_the_sentence_itself():
     model, ticks = make(), []
-    found = NearestSentences(model, Phrases.from_lists(SENTENCES), WORDS, tick=ticks.append).nearest([b"a", b"b"], 9)
+    result = NearestSentences(model, Phrases.from_lists(SENTENCES), WORDS, tick=ticks.append).nearest([b"a", b"b"], 9)
     assert sum(ticks) == len(SENTENCES)
     known = {b"a": 1, b"b": 2, b"'s": 3, b"c": 4}
     ids = [[known.get(WORDS[word], 0) for word in sentence] for sentence in SENTENCES]
     vectors = encode_texts(model, Phrases.from_lists(ids)).astype(np.float64)
     others = [i for i, sentence in enumerate(SENTENCES) if sentence != [1, 2]]
     order = sorted(others, key=lambda i: -round(cosine_of(vectors[i], vectors[0]), 5))
-    assert [text for text, _ in found] == [b" ".join(WORDS[word] for word in SENTENCES[i]) for i in order]
+    assert [text for text, _ in result] == [b" ".join(WORDS[word] for word in SENTENCES[i]) for i in order]
     expected = [cosine_of(vectors[i], vectors[0]) for i in order]
-    np.testing.assert_allclose([cosine for _, cosine in found], expected, atol=1e-5)
+    np.testing.assert_allclose([cosine for _, cosine in result], expected, atol=1e-5)
 
 
 def test_words_that_the_model_lacks_tell_sentences_apart():

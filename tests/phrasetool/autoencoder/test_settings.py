@@ -17,9 +17,9 @@ from tests.phrasetool.autoencoder.small_autoencoders import architecture
     ],
 )
 def test_bad_dimensions_are_refused(changes, message):
-    given = {"name": "mean-max", "word_units": 6, "hidden": 8, "heads": 2, "feed_forward": 5, **changes}
+    settings = {"name": "mean-max", "word_units": 6, "hidden": 8, "heads": 2, "feed_forward": 5, **changes}
     with pytest.raises(ValueError, match=message):
-        TextArchitecture(**given)
+        TextArchitecture(**settings)
 
 
 def test_what_is_pooled_has_the_same_size_everywhere():

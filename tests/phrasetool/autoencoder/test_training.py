@@ -133,21 +133,21 @@ def test_a_model_that_is_no_better_than_guessing_is_refused_and_can_be_kept(tmp_
     rng = np.random.default_rng(0)
     texts = Phrases.from_lists([rng.integers(0, WORDS, n).tolist() for n in rng.integers(1, 8, 100)])
     poor = settings(architecture="lstm", learning_rate=1.0)
-    said = []
+    recorded = []
     with pytest.raises(
         DivergedError, match=r"no better than chance: the cross-entropy is \d\S* a word.* 2\.773"
     ) as caught:
-        train_autoencoder(texts, VOCABULARY, poor, TrainingRun(tmp_path, warn=said.append))
+        train_autoencoder(texts, VOCABULARY, poor, TrainingRun(tmp_path, warn=recorded.append))
     assert "smaller learning rate than 1, or with more epochs" in str(caught.value)
     assert caught.value.remedy == "keep a poor model"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
-    assert said == []
+    assert recorded == []
     # Nothing is trained again.
     ticks = []
     kept = train_autoencoder(
-        texts, VOCABULARY, poor, TrainingRun(tmp_path, resume=True, force=True, warn=said.append, tick=ticks.append)
+        texts, VOCABULARY, poor, TrainingRun(tmp_path, resume=True, force=True, warn=recorded.append, tick=ticks.append)
     )
-    assert said == [str(caught.value)]
+    assert recorded == [str(caught.value)]
     assert ticks == []
     assert AutoencoderModel.load(tmp_path).identity == kept.identity
 

@@ -43,9 +43,9 @@ def test_words_of_segmented_text_are_cut_into_pieces_and_nothing_is_unknown():
     assert pieces(tokenizer, "喜欢 small") == ["喜欢", "small"]
     # Words that are new, text without spaces, and case.
     for text in ("我们喜欢小狗。", "狗们", "catdog", "dogWe", "犬好き"):
-        found = pieces(tokenizer, text)
-        assert "[UNK]" not in found
-        assert "".join(piece.removeprefix("##") for piece in found) == text
+        result = pieces(tokenizer, text)
+        assert "[UNK]" not in result
+        assert "".join(piece.removeprefix("##") for piece in result) == text
     assert pieces(tokenizer, "ß") == ["[UNK]"]
     assert pieces(tokenizer, "Dogs") != pieces(tokenizer, "dogs")
 
@@ -68,8 +68,8 @@ def test_special_tokens_stand_around_texts_and_between_those_of_a_pair():
 
 def test_the_same_text_gives_the_same_pieces():
     settings = MaskedLmSettings(vocabulary_size=80)
-    found = {train_word_pieces(LINES, settings).to_str() for _ in range(5)}
-    assert len(found) == 1
+    result = {train_word_pieces(LINES, settings).to_str() for _ in range(5)}
+    assert len(result) == 1
 
 
 def test_the_size_is_kept_and_characters_take_half_of_it_at_most():

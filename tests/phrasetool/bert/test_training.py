@@ -149,11 +149,11 @@ def test_only_hidden_places_are_predicted_and_as_transformers_does_it():
         labels = np.full(batch.ids.shape, -100)
         labels[masked.chosen] = masked.targets
         with torch.no_grad():
-            found = trainer.module(
+            result = trainer.module(
                 input_ids=torch.from_numpy(masked.ids), token_type_ids=torch.from_numpy(batch.segments),
                 attention_mask=torch.from_numpy(batch.attended.astype(np.int64)), labels=torch.from_numpy(labels),
             )  # fmt: skip
-        total, count = total + float(found.loss) * len(masked.targets), count + len(masked.targets)
+        total, count = total + float(result.loss) * len(masked.targets), count + len(masked.targets)
     assert trainer._development()[0] == pytest.approx(total / count, rel=1e-5)
     assert trainer._development() == trainer._development()
 
@@ -195,19 +195,19 @@ class _StopError(Exception):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, dropout):
-    given = prepared(dropout=dropout)
+    inputs = prepared(dropout=dropout)
 
     def stop(report):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_masked_lm(*given, TrainingRun(tmp_path / "whole"))
+    whole = train_masked_lm(*inputs, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_masked_lm(*given, TrainingRun(tmp_path / "part", on_report=stop))
+        train_masked_lm(*inputs, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_masked_lm(*given, TrainingRun(tmp_path / "part"))
+        train_masked_lm(*inputs, TrainingRun(tmp_path / "part"))
     later = []
-    part = train_masked_lm(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
+    part = train_masked_lm(*inputs, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
     assert part.signature == whole.signature
     for file in (tmp_path / "whole").iterdir():

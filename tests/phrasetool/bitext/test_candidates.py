@@ -28,14 +28,14 @@ PAIRS = st.dictionaries(
 
 
 def check(s, t, k, how, least):
-    found = candidates(*nearest_both_ways(s, t, k), how, least)
+    result = candidates(*nearest_both_ways(s, t, k), how, least)
     expected = naive_mining.scored(s, t, k, how, np.float32(least))
-    pairs = list(zip(found.sources.tolist(), found.targets.tolist(), strict=True))
+    pairs = list(zip(result.sources.tolist(), result.targets.tolist(), strict=True))
     assert pairs == sorted(expected)
-    np.testing.assert_allclose(found.scores, [expected[pair][0] for pair in pairs], atol=2e-5)
-    assert found.forward.tolist() == [expected[pair][1] for pair in pairs]
-    assert found.backward.tolist() == [expected[pair][2] for pair in pairs]
-    return found
+    np.testing.assert_allclose(result.scores, [expected[pair][0] for pair in pairs], atol=2e-5)
+    assert result.forward.tolist() == [expected[pair][1] for pair in pairs]
+    assert result.backward.tolist() == [expected[pair][2] for pair in pairs]
+    return result
 
 
 @pytest.mark.parametrize("how", MARGINS)
@@ -56,8 +56,8 @@ def test_what_is_near_to_everything_loses():
     base = rng.normal(size=(20, 16)) + 2
     s = units(base)
     t = units(np.vstack([base + 0.9 * rng.normal(size=base.shape), base.mean(0)]))
-    found = {how: candidates(*nearest_both_ways(s, t, 4), how) for how in ("absolute", "ratio")}
-    hub = {how: np.mean(one.scores[one.targets == 20] > np.median(one.scores)) for how, one in found.items()}
+    result = {how: candidates(*nearest_both_ways(s, t, 4), how) for how in ("absolute", "ratio")}
+    hub = {how: np.mean(one.scores[one.targets == 20] > np.median(one.scores)) for how, one in result.items()}
     assert hub["ratio"] < hub["absolute"]
 
 
@@ -69,8 +69,8 @@ def test_a_sentence_near_to_none_gives_no_giant_ratio():
 
 
 def test_reach_leaves_out_what_is_not_there():
-    found = Neighbours(np.array([[1, -1], [-1, -1]]), np.array([[0.5, 0], [0, 0]], np.float32))
-    assert reach(found).tolist() == [0.5, 0.0]
+    result = Neighbours(np.array([[1, -1], [-1, -1]]), np.array([[0.5, 0], [0, 0]], np.float32))
+    assert reach(result).tolist() == [0.5, 0.0]
 
 
 def listed(found):
@@ -103,13 +103,13 @@ def test_best_of_both(found, count):
 
 
 def test_one_to_one_takes_the_best_first():
-    found = {
+    result = {
         (0, 0): (0.9, True, True),
         (0, 1): (0.8, True, True),
         (1, 0): (0.85, True, True),
         (1, 1): (0.1, True, True),
     }
-    pairs = listed(found)
+    pairs = listed(result)
     # The best of 1 is 0, which is taken; what is left for 1 was nobody's best.
     assert pairs.take(retrieve(pairs)).scores.tolist() == [0.9]
 

@@ -54,10 +54,10 @@ class Counted:
 @pytest.mark.parametrize("processes", [1, 7])
 def test_results_come_in_order(runner, processes):
     work, blocks = Counted(), [{"number": i} for i in range(200)]
-    found = list(runner(iter(blocks), work, processes))
-    assert [square for square, _, _ in found] == [square for square, _, _ in run(blocks, Counted(), 1)]
-    assert len({process for _, process, _ in found}) <= processes
-    assert os.getpid() not in {process for _, process, _ in found}
+    result = list(runner(iter(blocks), work, processes))
+    assert [square for square, _, _ in result] == [square for square, _, _ in run(blocks, Counted(), 1)]
+    assert len({process for _, process, _ in result}) <= processes
+    assert os.getpid() not in {process for _, process, _ in result}
     assert work.done[0] == 0
 
 
@@ -67,11 +67,11 @@ def test_what_comes_before_an_error_is_given(runner):
             raise DataError("table", "is bad", number, remedy="go on")
         return number
 
-    found = []
+    collected = []
     with pytest.raises(DataError, match="table:45: is bad") as caught:
-        found.extend(runner(range(100), refuse, 2))
+        collected.extend(runner(range(100), refuse, 2))
     assert (caught.value.line, caught.value.remedy) == (45, "go on")
-    assert found == list(range(45))
+    assert collected == list(range(45))
     with pytest.raises(ZeroDivisionError):
         list(runner([0], lambda number: 1 / number, 1))
     with pytest.raises(ValueError, match="0 processes"):
@@ -89,8 +89,8 @@ def test_tables_come_out_the_same(cluster, model_folder, tmp_path):
         files = []
         for engine in (["threads"], ["ray", "--address", cluster.address]):
             files.append(tmp_path / f"{engine[0]}.gz")
-            done = run_inside(*arguments, "-q", "-o", files[-1], "--threads", 2, "--engine", *engine)
-            assert (done.code, done.err) == (0, "")
+            outcome = run_inside(*arguments, "-q", "-o", files[-1], "--threads", 2, "--engine", *engine)
+            assert (outcome.code, outcome.err) == (0, "")
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -98,13 +98,13 @@ def test_part_files_come_out_the_same(cluster, model_folder, tmp_path):
     table = write(tmp_path / "t", TABLES["seven fields"])
     assert run_inside("convert", table, "-o", tmp_path / "parts", "--part-entries", 4, "-q").code == 0
     for command in (["annotate"], ["prune", "-t", 0.2]):
-        found = []
+        collected = []
         for engine in (["threads"], ["ray", "--address", cluster.address]):
             out = tmp_path / f"{command[0]}-{engine[0]}"
-            done = run_inside(*command, tmp_path / "parts", "-m", model_folder, "-o", out, "-q", "--engine", *engine)
-            assert (done.code, done.err) == (0, "")
-            found.append({path.name: path.read_bytes() for path in out.iterdir()})
-        assert found[0] == found[1]
+            outcome = run_inside(*command, tmp_path / "parts", "-m", model_folder, "-o", out, "-q", "--engine", *engine)
+            assert (outcome.code, outcome.err) == (0, "")
+            collected.append({path.name: path.read_bytes() for path in out.iterdir()})
+        assert collected[0] == collected[1]
 
 
 EXPERIMENT = """\
@@ -123,8 +123,8 @@ def test_an_experiment_comes_out_the_same(cluster, tmp_path):
     frames = []
     for engine in (["threads"], ["ray", "--address", cluster.address]):
         config = write_experiment(tmp_path / engine[0], EXPERIMENT)
-        done = run_inside("experiment", config, "-q", "--threads", 2, "--engine", *engine)
-        assert done.code == 0, done.err
+        outcome = run_inside("experiment", config, "-q", "--threads", 2, "--engine", *engine)
+        assert outcome.code == 0, outcome.err
         tables = {path.stem: pd.read_parquet(path) for path in sorted((config.parent / "out").glob("*.parquet"))}
         frames.append({name: found.drop(columns="command", errors="ignore") for name, found in tables.items()})
     assert frames[0].keys() == frames[1].keys() >= {"pruning", "annotation"}
@@ -167,14 +167,14 @@ def test_processes_and_nodes_that_are_lost(cluster, runner):
                     return
             yield {"number": number, "pad": bytes(1 << 17)}
 
-    found = []
+    collected = []
     for square, process, node in runner(blocks(), Placed(), 3):
-        found.append(square)
+        collected.append(square)
         places[process] = node
         if blocks_left is None and len(places) == 3:
             first = next(one for one, where in places.items() if where != cluster.second.node_id)
             os.kill(first, signal.SIGKILL)
             cluster.remove_node(cluster.second, allow_graceful=False)
             blocks_left = 100
-    assert found == [i**2 for i in range(len(found))]
+    assert collected == [i**2 for i in range(len(collected))]
     assert runner.lost >= 2

@@ -24,9 +24,9 @@ def test_rows_come_back(sizes, width, dtype):
     whole = np.concatenate([np.zeros((0, width) if width > 1 else 0, dtype), *parts])
     assert len(column) == len(whole)
     for first, last in ((0, len(whole)), (1, 3), (2, 2), (len(whole), len(whole) + 4), (3, len(whole) + 4)):
-        found = column.read(first, last)
-        assert found.dtype == whole.dtype
-        np.testing.assert_array_equal(found, whole[first:last])
+        result = column.read(first, last)
+        assert result.dtype == whole.dtype
+        np.testing.assert_array_equal(result, whole[first:last])
     np.testing.assert_array_equal(column.all(), whole)
 
 
@@ -85,18 +85,18 @@ def test_each_part_has_its_numbers_in_the_order_they_came(batches, parts, even):
     pieces = [np.array(batch, np.int64) for batch in batches]
     every = np.concatenate([np.zeros(0, np.int64), *pieces])
     cuts = even_cuts(51, parts) if even else drawn_cuts(lambda: pieces, len(every), parts)
-    found = Partitions(None, [("number", np.int64), ("place", np.int32)], cuts)
-    done = 0
+    partitions = Partitions(None, [("number", np.int64), ("place", np.int32)], cuts)
+    count = 0
     for piece in pieces:
-        found.add(piece, number=piece, place=np.arange(done, done + len(piece)))
-        done += len(piece)
-    bounds = list(found.bounds(0, 51))
+        partitions.add(piece, number=piece, place=np.arange(count, count + len(piece)))
+        count += len(piece)
+    bounds = list(partitions.bounds(0, 51))
     assert bounds[0][0] == 0
     assert bounds[-1][1] == 51
-    assert len(bounds) == len(found) <= parts
+    assert len(bounds) == len(partitions) <= parts
     for part, (first, last) in enumerate(bounds):
         places = np.flatnonzero((every >= first) & (every < last))
-        records = found.take(part)
+        records = partitions.take(part)
         np.testing.assert_array_equal(records["place"], places)
         np.testing.assert_array_equal(records["number"], every[places])
 

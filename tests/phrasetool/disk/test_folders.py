@@ -171,9 +171,9 @@ def test_a_model_is_replaced_in_one_step(folder, tmp_path, monkeypatch):
 
     def watched(one, other):
         seen.append(tree(other))
-        done = exchange(one, other)
+        result = exchange(one, other)
         seen.append(tree(other))
-        return done
+        return result
 
     monkeypatch.setattr(folders, "exchange", watched)
     save(tmp_path / "name")
@@ -206,8 +206,8 @@ def test_file_by_file_the_old_model_comes_back(folder, monkeypatch, step):
         else:
             save(folder)
     restore(folder)
-    found = tree(folder)
-    assert {name: found[name] for name in OLD} == {name: (NEW if step == 6 else OLD)[name] for name in OLD}
+    result = tree(folder)
+    assert {name: result[name] for name in OLD} == {name: (NEW if step == 6 else OLD)[name] for name in OLD}
     save(folder)
     assert tree(folder) == NEW
 

@@ -62,14 +62,14 @@ def test_our_own_objects():
     measures = Measures(
         np.array([0, 2]), np.array([1]), np.zeros(2, np.bool_), {SIMILARITIES: np.ones((2, 2), np.float32)}, 0.5
     )
-    found = unpacked(packed((measures, Scores(np.ones((2, 2), np.float32), np.ones(2, np.bool_)), PruneStatistics(3))))
-    assert isinstance(found[0], Measures)
-    assert (found[0][SIMILARITIES] == 1).all()
-    assert found[0].alpha == 0.5
-    assert isinstance(found[1], Scores)
-    assert found[2].entries == 3
+    result = unpacked(packed((measures, Scores(np.ones((2, 2), np.float32), np.ones(2, np.bool_)), PruneStatistics(3))))
+    assert isinstance(result[0], Measures)
+    assert (result[0][SIMILARITIES] == 1).all()
+    assert result[0].alpha == 0.5
+    assert isinstance(result[1], Scores)
+    assert result[2].entries == 3
     # Arrays can be written to.
-    found[1].similarities[0] = 2
+    result[1].similarities[0] = 2
 
 
 @dataclass

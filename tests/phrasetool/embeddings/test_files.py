@@ -30,9 +30,9 @@ def binary(end=b""):
 def test_every_form_gives_the_same_vectors(tmp_path, data):
     path = tmp_path / "vectors"
     path.write_bytes(data)
-    found = load_vectors(str(path), WORDS, 3)
-    assert set(found) == {b"haus", "grün".encode()}
-    for word, vector in found.items():
+    result = load_vectors(str(path), WORDS, 3)
+    assert set(result) == {b"haus", "grün".encode()}
+    for word, vector in result.items():
         np.testing.assert_array_equal(vector, np.float32(VECTORS[word]))
 
 
@@ -51,9 +51,9 @@ def test_fasttext_binary_files_are_read_through_gensim(tmp_path):
     model.train(sentences, total_examples=10, epochs=1)
     path = tmp_path / "vectors.bin"
     save_facebook_model(model, str(path))
-    found = load_vectors(str(path), [b"haus", b"hausboot"], 4)
-    np.testing.assert_allclose(found[b"haus"], model.wv["haus"], rtol=1e-5)
-    assert found[b"hausboot"].shape == (4,)
+    result = load_vectors(str(path), [b"haus", b"hausboot"], 4)
+    np.testing.assert_allclose(result[b"haus"], model.wv["haus"], rtol=1e-5)
+    assert result[b"hausboot"].shape == (4,)
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,12 @@ def test_word2vec_is_fixed_by_its_seed_and_takes_any_bytes():
 
 
 def test_every_word_has_a_vector_and_a_seed_fixes_it():
-    found = train_fasttext(TEXT, 8, 1)
-    assert set(found) == {word for sentence in TEXT for word in sentence}
-    assert all(vector.shape == (8,) and vector.dtype == np.float32 for vector in found.values())
+    result = train_fasttext(TEXT, 8, 1)
+    assert set(result) == {word for sentence in TEXT for word in sentence}
+    assert all(vector.shape == (8,) and vector.dtype == np.float32 for vector in result.values())
     again, other = train_fasttext(iter(TEXT), 8, 1), train_fasttext(TEXT, 8, 2)
-    assert all(np.array_equal(found[word], again[word]) for word in found)
-    assert not np.array_equal(found[b"cat"], other[b"cat"])
+    assert all(np.array_equal(result[word], again[word]) for word in result)
+    assert not np.array_equal(result[b"cat"], other[b"cat"])
     assert train_fasttext([], 8, 1) == {}
 
 
@@ -46,12 +46,12 @@ def test_another_process_makes_the_same():
         "import sys; from tests.phrasetool.embeddings.test_training import TEXT, train_fasttext; "
         "sys.stdout.write(train_fasttext(TEXT, 8, 1)[b'cat'].tobytes().hex())"
     )
-    done = [
+    result = [
         subprocess.run([sys.executable, "-c", code], env=clean_environment(PYTHONHASHSEED=seed), capture_output=True,
                        text=True, check=True)
         for seed in ("1", "2")
     ]  # fmt: skip
-    assert done[0].stdout == done[1].stdout == train_fasttext(TEXT, 8, 1)[b"cat"].tobytes().hex()
+    assert result[0].stdout == result[1].stdout == train_fasttext(TEXT, 8, 1)[b"cat"].tobytes().hex()
 
 
 def test_initial_vectors_are_centred_scaled_and_fall_back_to_lower_case():

@@ -78,31 +78,31 @@ def test_a_phrase_has_what_its_words_do_not_bring(table, most, always):
                 words[source[0]] = chosen
     selector = Selector(most, np.array(always, np.int32), WORDS)
     selector.learn(store.pieces(), 4)
-    found = [words.tolist() for part in selector.select(store.pieces()) for words in as_phrases(part)]
-    assert found == expected
+    result = [words.tolist() for part in selector.select(store.pieces()) for words in as_phrases(part)]
+    assert result == expected
 
 
 def test_the_store_gives_back_what_it_took(monkeypatch):
     monkeypatch.setattr("phrasetool.export.candidates._TOGETHER", 2)
     table = [([k % 3], [([k % 4, 5], 8 - k)]) for k in range(5)]
-    store, found = CandidateStore(None), candidates_of(table)
-    store.append(found)
+    store, result = CandidateStore(None), candidates_of(table)
+    store.append(result)
     parts = list(store.pieces())
     assert [len(part) for part in parts] == [2, 2, 1]
-    assert [row for part in parts for row in rows(part)] == rows(found)
-    assert np.concatenate([part.sources.words for part in parts]).tolist() == found.sources.words.tolist()
+    assert [row for part in parts for row in rows(part)] == rows(result)
+    assert np.concatenate([part.sources.words for part in parts]).tolist() == result.sources.words.tolist()
     assert np.concatenate([part.weights for part in parts]).tolist() == [1, 2, 3, 4, 5]
 
 
 def test_units_get_the_mean_of_their_words():
     # The words 0 and 1, seen once and twice, share the unit 7.
-    found = TargetCandidates(
+    result = TargetCandidates(
         Phrases.from_lists([[0], [1], [0, 1]]), np.array([1.0, 2.0, 9.0]), np.array([0, 1, 3, 4]),
         np.array([4, 4, 5, 3], np.int32), np.array([0.75, 0.25, 0.5, 1.0]),
     )  # fmt: skip
     units = {0: [7], 1: [7, 2]}
     got = unit_candidates(
-        [found, found], lambda sources: Phrases.from_lists([units[int(s[0])] for s in sources]), 6, 0.1
+        [result, result], lambda sources: Phrases.from_lists([units[int(s[0])] for s in sources]), 6, 0.1
     )
     assert got.sources.words.tolist() == [2, 7]
     assert rows(got) == [[(5, 0.5), (4, 0.25)], [(4, (0.75 + 2 * 0.25) / 3), (5, 1 / 3)]]
@@ -122,13 +122,13 @@ def test_lines_are_keys_and_values(words, data):
     keys, values = data.draw(st.lists(ids, max_size=4)), data.draw(st.lists(ids, min_size=1, max_size=3))
     texts = Texts(np.frombuffer(b"".join(words), np.uint8), np.cumsum([0, *map(len, words)]))
     chosen = np.array(data.draw(st.lists(st.integers(0, len(values) - 1), min_size=len(keys), max_size=len(keys))), int)
-    found = lines_of(joined(Phrases.from_lists(keys), texts), joined(Phrases.from_lists(values), texts), chosen)
+    result = lines_of(joined(Phrases.from_lists(keys), texts), joined(Phrases.from_lists(values), texts), chosen)
 
     def text(phrase):
         return b" ".join(words[word] for word in phrase)
 
     expected = [text(key) + b"\t" + text(values[row]) + b"\n" for key, row in zip(keys, chosen, strict=True)]
-    assert found.tobytes() == b"".join(expected)
+    assert result.tobytes() == b"".join(expected)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def vocabulary(tmp_path, text):
      '</s>: 0\n"haus": 1\nhund: 2\n'],
 )  # fmt: skip
 def test_lists_number_their_tokens(tmp_path, text):
-    found = vocabulary(tmp_path, text)
-    assert isinstance(found.segmenter, Words)
-    assert found.numbers == {"</s>": 0, "haus": 1, "hund": 2}
+    result = vocabulary(tmp_path, text)
+    assert isinstance(result.segmenter, Words)
+    assert result.numbers == {"</s>": 0, "haus": 1, "hund": 2}
 
 
 def test_merges_split_as_subword_nmt_does(tmp_path):
@@ -52,17 +52,17 @@ def table_of(segmenter, words, **options):
 
 
 def test_words_that_stood_without_a_space_have_two_forms(tmp_path):
-    found = unigram(tmp_path, ["▁", "▁ha", "us", "▁,", ",", "'", "s", "▁'s"])
-    assert found.segmenter.glued(",") == (",",)
-    assert found.segmenter.glued("'s") == ("'", "s")
-    assert found.segmenter.glued("haus") == ["▁ha", "us"]
-    units = table_of(found.segmenter, ["haus", ","], known=found.numbers)
+    result = unigram(tmp_path, ["▁", "▁ha", "us", "▁,", ",", "'", "s", "▁'s"])
+    assert result.segmenter.glued(",") == (",",)
+    assert result.segmenter.glued("'s") == ("'", "s")
+    assert result.segmenter.glued("haus") == ["▁ha", "us"]
+    units = table_of(result.segmenter, ["haus", ","], known=result.numbers)
     keys, rows = units.keys(Phrases.from_lists([[0], [0, 1], [1]]))
     texts = [keys.text[a:b].tobytes().decode() for a, b in zip(keys.offsets, keys.offsets[1:], strict=False)]
     assert list(zip(rows.tolist(), texts, strict=True)) == [
         (0, "▁ha us"), (1, "▁ha us ▁,"), (1, "▁ha us ,"), (2, "▁,"), (2, ","),
     ]  # fmt: skip
-    both = table_of(found.segmenter, ["haus", ","], known=found.numbers, both=True)
+    both = table_of(result.segmenter, ["haus", ","], known=result.numbers, both=True)
     assert both.units.join(both.expand(Phrases.from_lists([[1, 0]])).words).decode() == "▁, , ▁ha us"
 
 
@@ -72,11 +72,11 @@ def test_sentencepiece(tmp_path):
     pieces.SentencePieceTrainer.train(
         input=str(tmp_path / "text"), model_prefix=str(tmp_path / "m"), vocab_size=20, minloglevel=2
     )
-    found = read_vocabulary(str(tmp_path / "m.model"))
-    assert found.numbers["<unk>"] == 0
-    assert found.segmenter.glues
-    assert "".join(found.segmenter("haus")) == "▁haus"
-    assert "".join(found.segmenter.glued(",")) == ","
+    result = read_vocabulary(str(tmp_path / "m.model"))
+    assert result.numbers["<unk>"] == 0
+    assert result.segmenter.glues
+    assert "".join(result.segmenter("haus")) == "▁haus"
+    assert "".join(result.segmenter.glued(",")) == ","
     (tmp_path / "damaged").write_bytes((tmp_path / "m.model").read_bytes()[:40])
     with pytest.raises(DataError, match="is not a SentencePiece model"):
         read_vocabulary(str(tmp_path / "damaged"))

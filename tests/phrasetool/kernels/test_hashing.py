@@ -34,18 +34,18 @@ def test_fnv_gives_its_published_values(text, long, short):
 
 @njit
 def homes(count, size):
-    found = np.empty(count, np.int64)
+    result = np.empty(count, np.int64)
     for key in range(count):
-        found[key] = home(key, size)
-    return found
+        result[key] = home(key, size)
+    return result
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 4096])
 def test_neighbouring_keys_have_homes_all_over_a_table(size):
-    found = homes(20 * size, size)
-    assert found.min() == 0
-    assert found.max() == size - 1
-    assert np.bincount(found).max() < 60
+    result = homes(20 * size, size)
+    assert result.min() == 0
+    assert result.max() == size - 1
+    assert np.bincount(result).max() < 60
 
 
 @njit
@@ -119,8 +119,8 @@ def test_words_are_found_by_their_bytes(known, others):
         slots[slot] = number
     for word in known + others:
         array = np.frombuffer(b"." + word, np.uint8)
-        found = slots[find_bytes(array, 1, len(array), text, offsets, slots)]
-        assert found == (known.index(word) if word in known else FREE)
+        result = slots[find_bytes(array, 1, len(array), text, offsets, slots)]
+        assert result == (known.index(word) if word in known else FREE)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 1024])

@@ -105,13 +105,13 @@ def check_sums(begin, end, columns, add, processor):
     x[:, begin:end] = rng.normal(size=(ROWS, end - begin))
     y = rng.normal(size=(ROWS, columns)).astype(np.float32)
     bias = rng.normal(size=columns).astype(np.float32)
-    found, expected = y.copy(), y.copy()
+    result, expected = y.copy(), y.copy()
     with compiling_for(processor):
-        add(weights, bias, x, found, begin, end)
+        add(weights, bias, x, result, begin, end)
     _plain_loop(weights, bias, x, expected, begin, end)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
     exact = (y if begin else bias) + x[:, begin:end].astype(np.float64) @ weights[begin:end]
-    np.testing.assert_allclose(found, exact, atol=1e-4)
+    np.testing.assert_allclose(result, exact, atol=1e-4)
 
 
 def test_only_rows_of_float32_one_behind_the_other():

@@ -138,8 +138,8 @@ def library(tmp_path_factory):
         f"from pathlib import Path; from phrasetool.kernels import building, jit; import {MODULE}\n"
         f"print(building.build(Path({str(folder)!r}), jit.folders('tests')[1]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "4\n"
+    outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert outcome.stdout == "4\n"
     return environment
 
 
@@ -228,17 +228,17 @@ def test_what_is_called_can_be_recorded(tmp_path):
     environment = {**os.environ, jit.RECORD: str(record), "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
     environment.pop(jit.MODE, None)
     assert calls(environment, "").returncode == 0
-    found = set(record.read_text().splitlines())
-    assert f"{MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64" in found
-    assert f"{MODULE}:dot float32:1Cr float32:1Cr" in found
-    assert not any("doubled" in line for line in found)
+    collected = set(record.read_text().splitlines())
+    assert f"{MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64" in collected
+    assert f"{MODULE}:dot float32:1Cr float32:1Cr" in collected
+    assert not any("doubled" in line for line in collected)
 
 
 def test_kernels_import_no_scipy_and_leave_it_as_it_is():
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=clean_environment()
     )
-    assert done.stdout.splitlines() == ["False", "[1.0, 1.0]"]
+    assert outcome.stdout.splitlines() == ["False", "[1.0, 1.0]"]
 
 
 def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, monkeypatch):

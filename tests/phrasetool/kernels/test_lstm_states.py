@@ -17,14 +17,14 @@ def naive_states(inputs, weights, back):
     """An LSTM in obvious NumPy, float64."""
     units = len(weights.recurrent)
     state, cell = np.zeros(units), np.zeros(units)
-    found = np.zeros((len(inputs), units))
+    result = np.zeros((len(inputs), units))
     for place in range(len(inputs))[:: -1 if back else 1]:
         gates = inputs[place] @ weights.inputs + weights.bias + state @ weights.recurrent
         i, f, g, o = np.split(gates, 4)
         cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
         state = sigmoid(o) * np.tanh(cell)
-        found[place] = state
-    return found
+        result[place] = state
+    return result
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -33,10 +33,10 @@ def test_states_are_those_of_each_text_alone(back):
     weights = LstmWeights(*(rng.normal(size=size).astype(np.float32) for size in ((6, 20), (5, 20), 20)))
     vectors = rng.normal(size=(9, 6)).astype(np.float32)
     texts = Phrases.from_lists([rng.integers(0, 9, length).tolist() for length in (3, 0, 1, 7, 3)])
-    found = lstm_states(weights.products(vectors), texts.words, weights.recurrent, texts, back)
+    result = lstm_states(weights.products(vectors), texts.words, weights.recurrent, texts, back)
     expected = np.concatenate([naive_states(vectors[text], weights, back) for text in texts])
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 def test_weights_and_gates_are_those_of_torch():
@@ -47,8 +47,8 @@ def test_weights_and_gates_are_those_of_torch():
     with torch.no_grad():
         expected = lstm(torch.from_numpy(vectors[None]))[0][0].numpy()
     texts = Phrases.from_lists([range(4)])
-    found = lstm_states(weights.products(vectors), texts.words, weights.recurrent, texts, False)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    result = lstm_states(weights.products(vectors), texts.words, weights.recurrent, texts, False)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_large_gates_do_not_overflow():

@@ -37,11 +37,11 @@ def test_vectors_have_length_one_and_those_of_no_words_are_zero(phrase_model):
 
 
 def test_similarities_are_cosines_in_the_space_of_the_other_language(phrase_model):
-    found = phrase_model.similarity(SOURCES, TARGETS)
+    result = phrase_model.similarity(SOURCES, TARGETS)
     forth = cosines(phrase_model.encode(SOURCES, "source", transformed=True), phrase_model.encode(TARGETS, "target"))
     back = cosines(phrase_model.encode(TARGETS, "target", transformed=True), phrase_model.encode(SOURCES, "source"))
-    np.testing.assert_allclose(found, np.stack([forth, back], axis=1), atol=1e-6)
-    assert len({round(float(value), 4) for value in found[:3].ravel()}) == 6
+    np.testing.assert_allclose(result, np.stack([forth, back], axis=1), atol=1e-6)
+    assert len({round(float(value), 4) for value in result[:3].ravel()}) == 6
 
 
 def test_the_words_it_knows_are_those_of_the_side(phrase_model):
@@ -59,14 +59,14 @@ def test_the_words_it_knows_are_those_of_the_side(phrase_model):
 def test_the_nearest_come_first_and_ties_in_their_order(phrase_model, among):
     # What a side does not know is one unknown word.
     candidates = ["house", "das", "haus", "the", "not", "house", "the house"]
-    found = phrase_model.nearest("das haus", candidates, 5, among=among)
+    result = phrase_model.nearest("das haus", candidates, 5, among=among)
     wanted = phrase_model.encode(["das haus"], "source", transformed=among == "target")[0]
     expected = cosines(phrase_model.encode(candidates, among), wanted)
     order = sorted(range(7), key=lambda i: (-expected[i], i))[:5]
-    assert found.columns.tolist() == ["phrase", "similarity"]
-    assert found.phrase.tolist() == [candidates[i] for i in order]
-    np.testing.assert_allclose(found.similarity, expected[order], atol=1e-6)
-    assert found.index.tolist() == list(range(5))
+    assert result.columns.tolist() == ["phrase", "similarity"]
+    assert result.phrase.tolist() == [candidates[i] for i in order]
+    np.testing.assert_allclose(result.similarity, expected[order], atol=1e-6)
+    assert result.index.tolist() == list(range(5))
     assert len(phrase_model.nearest("house", [], side="target")) == 0
 
 

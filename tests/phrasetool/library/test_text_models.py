@@ -92,10 +92,10 @@ def test_probabilities_of_pairs(at, tmp_path):
     outputs = ["-o", tmp_path / "kept.s", tmp_path / "kept.t", "--scores", tmp_path / "scores", "--force"]
     ran("filter-bitext", *paths, "-m", folder, *outputs)
     model = phrasetool.PairClassifier.load(folder)
-    found = model.probability(*sides)
+    result = model.probability(*sides)
     written = [float(line.split("\t")[0]) for line in lines_of(tmp_path / "scores")]
-    np.testing.assert_allclose(found, written, atol=1e-5)
-    assert found.std() > 0.001
+    np.testing.assert_allclose(result, written, atol=1e-5)
+    assert result.std() > 0.001
     assert model.threshold == 0.4
     assert model.encode(sides[0], "source").shape == (40, model.dimension)
     assert np.isnan(model.probability([""], [sides[1][0]])).all()

@@ -300,7 +300,7 @@ def test_a_view_counts_as_what_it_shows():
 
 def test_every_difference_shows():
     other = Vocabulary([b"<unk>", b"y"], [1, 1])
-    found = [
+    result = [
         model_identity("", ARRAYS, (WORDS,)),
         model_identity("h", ARRAYS, (WORDS,)),
         model_identity("", ARRAYS, (WORDS,), "t"),
@@ -308,4 +308,4 @@ def test_every_difference_shows():
         model_identity("", {**ARRAYS, "a": np.ones(2, np.float32)}, (WORDS,)),
         model_identity("", {"b": ARRAYS["b"], "c": ARRAYS["a"]}, (WORDS,)),
     ]
-    assert len(set(found)) == len(found)
+    assert len(set(result)) == len(result)

@@ -14,11 +14,11 @@ def test_products_are_taken_in_it_and_parameters_stay(precision):
     rng = torch.Generator().manual_seed(1)
     left, right = (torch.randn(20, 20, generator=rng, requires_grad=True) for _ in range(2))
     with autocast(precision, CPU):
-        found = left @ right
-    assert found.dtype == getattr(torch, precision)
-    off = (found.float() - left @ right).abs().max()
+        result = left @ right
+    assert result.dtype == getattr(torch, precision)
+    off = (result.float() - left @ right).abs().max()
     assert (0 < off < 0.1) if precision == "bfloat16" else off == 0
-    found.float().sum().backward()
+    result.float().sum().backward()
     assert left.grad.dtype == torch.float32
     assert (left @ right).dtype == torch.float32
 

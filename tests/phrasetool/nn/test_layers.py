@@ -13,13 +13,13 @@ def test_it_keeps_the_mean():
 
 def test_a_seed_fixes_what_is_dropped():
     dropout, values = SeededDropout(0.5), torch.ones(1000)
-    found = []
+    collected = []
     for seed in (1, 1, 2):
         dropout.seed(seed)
-        found.append([dropout(values), dropout(values)])
-    assert torch.equal(torch.cat(found[0]), torch.cat(found[1]))
-    assert not torch.equal(*found[0])
-    assert not torch.equal(found[0][0], found[2][0])
+        collected.append([dropout(values), dropout(values)])
+    assert torch.equal(torch.cat(collected[0]), torch.cat(collected[1]))
+    assert not torch.equal(*collected[0])
+    assert not torch.equal(collected[0][0], collected[2][0])
 
 
 def test_nothing_is_dropped_at_use():
@@ -36,10 +36,10 @@ def test_attention_equals_torchs_own_layer(causal):
         own.out_proj.weight.copy_(torch.eye(units))
     attention = SelfAttention(*(part.clone() for part in own.in_proj_weight.detach().chunk(3)), heads, causal)
     parts = [torch.randn(*group, units) for group in groups]
-    found = attention(torch.cat([part.reshape(-1, units) for part in parts]), groups)
+    result = attention(torch.cat([part.reshape(-1, units) for part in parts]), groups)
     masks = [torch.ones(length, length, dtype=torch.bool).triu(1) if causal else None for _, length in groups]
     expected = [own(p, p, p, attn_mask=mask)[0].reshape(-1, units) for p, mask in zip(parts, masks, strict=True)]
-    torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(result, torch.cat(expected), atol=1e-5, rtol=1e-5)
 
 
 def test_layer_norm_equals_torchs_own_layer():

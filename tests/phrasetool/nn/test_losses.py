@@ -32,9 +32,9 @@ def test_in_batch_equals_the_obvious_formula_and_so_does_its_gradient(smoothing,
     similarities = torch.tensor(rng.uniform(-1, 1, (6, 6)), requires_grad=True)
     shares = rng.uniform(0.01, 1, (2, 6)) if corrected else (None, None)
     logs = tuple(torch.tensor(np.log(one)) for one in shares) if corrected else None
-    found = in_batch_cross_entropy(similarities, 0.2, smoothing, logs)
+    result = in_batch_cross_entropy(similarities, 0.2, smoothing, logs)
     naive = in_batch(similarities.detach().numpy(), 0.2, smoothing, *shares)
-    np.testing.assert_allclose(found.detach().numpy(), naive, rtol=1e-9)
+    np.testing.assert_allclose(result.detach().numpy(), naive, rtol=1e-9)
     assert torch.autograd.gradcheck(lambda s: in_batch_cross_entropy(s, 0.2, smoothing, logs), (similarities,))
 
 
@@ -53,8 +53,8 @@ def fitted_scores(pairs, weights, corrected):
 
     def closure():
         optimizer.zero_grad()
-        found = in_batch_cross_entropy(scores[s][:, t], 1.0, 0.0, tuple(shares) if corrected else None)
-        loss = (torch.tensor(weights) * found).mean()
+        result = in_batch_cross_entropy(scores[s][:, t], 1.0, 0.0, tuple(shares) if corrected else None)
+        loss = (torch.tensor(weights) * result).mean()
         loss.backward()
         return loss
 

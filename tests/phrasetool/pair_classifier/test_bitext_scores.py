@@ -36,11 +36,11 @@ def test_a_classifier_says_what_its_model_says_of_each_pair():
     model = random_parallel_model()
     sources, targets = toy_lines(60)
     sources[3], targets[4] = b"", b"?!"
-    found = ClassifierScorer(model)(sources, targets)
+    result = ClassifierScorer(model)(sources, targets)
     expected = [model.probabilities([s], [t])[0] for s, t in zip(sources, targets, strict=True)]
-    assert np.flatnonzero(np.isnan(found.scores)).tolist() == [3, 4]
-    assert np.nan_to_num(found.scores) == pytest.approx(np.array(expected), abs=1e-5)
-    assert found.blind is None
+    assert np.flatnonzero(np.isnan(result.scores)).tolist() == [3, 4]
+    assert np.nan_to_num(result.scores) == pytest.approx(np.array(expected), abs=1e-5)
+    assert result.blind is None
 
 
 def test_without_length_is_the_mean_over_other_lengths():
@@ -49,14 +49,14 @@ def test_without_length_is_the_mean_over_other_lengths():
     sources[5] = b"?!"
     lengths = np.array([1, 4, 9]), np.array([2, 3, 9])
     judge = ClassifierScorer(model, lengths)
-    found = judge(sources, targets)
+    result = judge(sources, targets)
     vectors = model.encode(sources, "source"), model.encode(targets, "target")
     each = [
         model.classify(vectors[0], np.full(20, first), vectors[1], np.full(20, second))
         for first, second in zip(*lengths, strict=True)
     ]
-    assert np.isnan(found.blind[5])
-    assert np.nan_to_num(found.blind) == pytest.approx(np.mean(each, axis=0), abs=1e-5)
+    assert np.isnan(result.blind[5])
+    assert np.nan_to_num(result.blind) == pytest.approx(np.mean(each, axis=0), abs=1e-5)
     assert judge.columns == 2
     assert judge.signature != ClassifierScorer(model).signature
 
@@ -64,13 +64,13 @@ def test_without_length_is_the_mean_over_other_lengths():
 def test_an_encoder_sees_each_text_once_and_gives_cosines():
     encoders = Letters(), Letters()
     judge = EncoderScorer(encoders, lambda text, side: text.upper() if side else text, "letters", "signature")
-    found = judge([b"a b", b"a  b", b"", b"&amp;a"], [b"ab", b"ab", b"a", b"a"])
-    assert found.scores[:2].tolist() == pytest.approx([np.nan] * 2, nan_ok=True)
+    result = judge([b"a b", b"a  b", b"", b"&amp;a"], [b"ab", b"ab", b"a", b"a"])
+    assert result.scores[:2].tolist() == pytest.approx([np.nan] * 2, nan_ok=True)
     judge = EncoderScorer(encoders, lambda text, side: text, "letters", "signature")
     encoders[0].seen.clear()
-    found = judge([b"a b", b"a  b", b"", b"&amp;a"], [b"ab", b"ac", b"a", b"a"])
+    result = judge([b"a b", b"a  b", b"", b"&amp;a"], [b"ab", b"ac", b"a", b"a"])
     assert encoders[0].seen == ["&a", "a b"]
-    assert found.scores.tolist() == pytest.approx([1, 0.5, np.nan, 1], nan_ok=True)
+    assert result.scores.tolist() == pytest.approx([1, 0.5, np.nan, 1], nan_ok=True)
 
 
 def test_encoders_of_two_spaces_are_refused():
@@ -130,10 +130,10 @@ def test_what_is_no_probability_is_refused(wrong):
 
 
 def test_a_model_as_an_encoder():
-    found = pair_encoder_of(WordsInCommon(), "m")
-    source, target = found.load()
+    result = pair_encoder_of(WordsInCommon(), "m")
+    source, target = result.load()
     assert source is target
-    assert found.identities == ("pairs-0badcafe",) * 2
+    assert result.identities == ("pairs-0badcafe",) * 2
     np.testing.assert_array_equal(source.encode(["hund"], "source"), source.encode(["dog"], "target"))
     assert source.over_long(["a a a a a a a", "a"]) == 1
 
@@ -141,11 +141,11 @@ def test_a_model_as_an_encoder():
 def test_encoders_in_folders(tmp_path):
     one = static_folder(tmp_path / "one")
     other = static_folder(tmp_path / "other", config={"normalize": False})
-    found = find_pair_encoder(str(one), str(other))
-    assert found.model is None
-    assert found.identities[0] != found.identities[1]
-    assert found.name == f"{one} and {other}"
-    source, target = found.load()
+    result = find_pair_encoder(str(one), str(other))
+    assert result.model is None
+    assert result.identities[0] != result.identities[1]
+    assert result.name == f"{one} and {other}"
+    source, target = result.load()
     assert source.identity != target.identity
     same = find_pair_encoder(str(one)).load()
     assert same[0] is same[1]

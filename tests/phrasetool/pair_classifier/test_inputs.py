@@ -68,20 +68,20 @@ def test_parts_of_any_bytes(word, longest):
 
 
 def test_parts_that_words_share_the_most_frequent_first():
-    found = known_parts([b"ab", b"ac", b"bc"], 2, 100)
-    assert marked(found.words) == ["<unk>", "<a", "a", "b", "c", "c>"]
-    assert found.counts.tolist() == [0, 2, 2, 2, 2, 2]
+    result = known_parts([b"ab", b"ac", b"bc"], 2, 100)
+    assert marked(result.words) == ["<unk>", "<a", "a", "b", "c", "c>"]
+    assert result.counts.tolist() == [0, 2, 2, 2, 2, 2]
     assert marked(known_parts([b"ab", b"ac", b"ad", b"cd"], 2, 3).words) == ["<unk>", "<a", "a", "c"]
     assert known_parts([b"ab", b"ac"], 0, 100).words == [b"<unk>"]
 
 
 def test_what_is_known_of_words():
     vocabulary, parts = Vocabulary([b"<unk>", b"ab", b"c"]), Vocabulary([b"<unk>", b"a", b"c"])
-    found = LexiconMaker(vocabulary, parts, 2)([b"ab", b"c", b"ac", b"x", b"<unk>"])
-    assert found.ids.tolist() == [1, 2, 0, 0, 0]
-    assert [text.tolist() for text in found.parts] == [[1], [2], [1, 2], [], []]
-    assert found.known.tolist() == [True, True, True, False, False]
-    assert len(found) == 5
+    result = LexiconMaker(vocabulary, parts, 2)([b"ab", b"c", b"ac", b"x", b"<unk>"])
+    assert result.ids.tolist() == [1, 2, 0, 0, 0]
+    assert [text.tolist() for text in result.parts] == [[1], [2], [1, 2], [], []]
+    assert result.known.tolist() == [True, True, True, False, False]
+    assert len(result) == 5
     without = LexiconMaker(vocabulary, parts, 0)([b"ab", b"ac"])
     assert without.ids.tolist() == [1, 0]
     assert without.known.tolist() == [True, False]
@@ -96,18 +96,18 @@ TEXTS = Phrases.from_lists([[0, 3], [2], [1, 0]])
 
 
 def test_a_word_and_the_mean_of_its_parts():
-    wanted = {
+    expected = {
         0: WORD_ROWS[1] + (PART_ROWS[1] + PART_ROWS[2]) / 2, 1: WORD_ROWS[2] + PART_ROWS[3],
         2: WORD_ROWS[0] + PART_ROWS[2], 3: WORD_ROWS[0],
     }  # fmt: skip
-    found = WordInputs(WORD_ROWS, PART_ROWS).eval()(TEXTS, LEXICON).detach().numpy()
-    assert np.allclose(found, [wanted[i] for i in (0, 3, 2, 1, 0)], atol=1e-7)
+    result = WordInputs(WORD_ROWS, PART_ROWS).eval()(TEXTS, LEXICON).detach().numpy()
+    assert np.allclose(result, [expected[i] for i in (0, 3, 2, 1, 0)], atol=1e-7)
 
 
 def test_words_alone():
     lexicon = LexiconMaker(VOCABULARY, PARTS, 0)([b"ab", b"cd", b"bx", b"x"])
-    found = WordInputs(WORD_ROWS, PART_ROWS).eval()(TEXTS, lexicon).detach().numpy()
-    assert np.array_equal(found, WORD_ROWS[[1, 0, 0, 2, 1]])
+    result = WordInputs(WORD_ROWS, PART_ROWS).eval()(TEXTS, lexicon).detach().numpy()
+    assert np.array_equal(result, WORD_ROWS[[1, 0, 0, 2, 1]])
 
 
 def test_hidden_words_are_read_by_their_parts_in_training_alone():

@@ -49,10 +49,10 @@ def test_logits_of_labelled_pairs():
     targets = classifier.sentence_vectors(1, made.targets, WORDS[1])
     for i in (0, 59, 60, 100):
         row, column = made.rows[i : i + 1], made.columns[i : i + 1]
-        wanted = classifier.pair_logits(
+        expected = classifier.pair_logits(
             sources[row], TEXTS.sources.lengths[row], targets[column], made.targets.lengths[column]
         )
-        assert abs(logits[i] - wanted[0]) < 1e-5
+        assert abs(logits[i] - expected[0]) < 1e-5
     assert np.array_equal(encoded_logits(classifier, made, sources)[0], logits)
 
 
@@ -63,8 +63,8 @@ TEXT = st.lists(st.integers(0, 2), max_size=2).map(tuple)
 def test_against_a_set_of_pairs(pairs, data):
     known = KnownTranslations(*(Phrases.from_lists(side) for side in zip(*pairs, strict=True)))
     batch = np.array(data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, max_size=6)))
-    wanted = [[(pairs[i][0], pairs[j][1]) in set(pairs) for j in batch] for i in batch]
-    assert known.among(batch).tolist() == wanted
+    expected = [[(pairs[i][0], pairs[j][1]) in set(pairs) for j in batch] for i in batch]
+    assert known.among(batch).tolist() == expected
     assert known.translates(batch, batch[::-1]).tolist() == [
         (pairs[i][0], pairs[j][1]) in set(pairs) for i, j in zip(batch, batch[::-1], strict=True)
     ]

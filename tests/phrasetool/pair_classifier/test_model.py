@@ -43,16 +43,16 @@ def test_words_of_sentences():
 
 def test_probabilities_of_pairs_in_one_step_and_in_two():
     model = random_parallel_model()
-    found = model.probabilities(SOURCES, TARGETS)
-    assert found.shape == (30,)
-    assert ((found > 0) & (found < 1)).all()
-    assert len(set(found.tolist())) > 20
+    result = model.probabilities(SOURCES, TARGETS)
+    assert result.shape == (30,)
+    assert ((result > 0) & (result < 1)).all()
+    assert len(set(result.tolist())) > 20
     sides = [model.encode(lines, side) for lines, side in ((SOURCES, "source"), (TARGETS, "target"))]
     lengths = sentence_lengths(SOURCES)
-    assert np.array_equal(model.classify(sides[0], lengths, sides[1], lengths), found)
+    assert np.array_equal(model.classify(sides[0], lengths, sides[1], lengths), result)
     logits = model.classifier.pair_logits(sides[0], lengths, sides[1], lengths)
-    assert np.allclose(found, 1 / (1 + np.exp(-logits / 1.5)), atol=1e-12)
-    assert np.array_equal(model.probabilities([line.decode() for line in SOURCES], TARGETS), found)
+    assert np.allclose(result, 1 / (1 + np.exp(-logits / 1.5)), atol=1e-12)
+    assert np.array_equal(model.probabilities([line.decode() for line in SOURCES], TARGETS), result)
     with pytest.raises(ValueError, match="30 sources and 2 targets"):
         model.probabilities(SOURCES, TARGETS[:2])
 
@@ -65,17 +65,17 @@ def test_what_else_is_scored_does_not_matter():
 
 def test_nothing_known_is_not_parallel():
     model = random_parallel_model()
-    found = model.probabilities(["saa", "", "?", "saa"], ["taa", "taa", "taa", "  "])
-    assert found[0] > 0
-    assert found[1:].tolist() == [0, 0, 0]
+    result = model.probabilities(["saa", "", "?", "saa"], ["taa", "taa", "taa", "  "])
+    assert result[0] > 0
+    assert result[1:].tolist() == [0, 0, 0]
 
 
 def test_the_length_counts_where_it_is_joined():
     for length, counts in (("concat", True), ("add", True), ("shared", True), ("none", False)):
         model = random_parallel_model(length=length)
         vectors = model.encode(["saa sbb"], "source"), model.encode(["taa tbb"], "target")
-        found = {float(model.classify(vectors[0], np.array([n]), vectors[1], np.array([2]))[0]) for n in (1, 2, 9)}
-        assert (len(found) == 3) == counts
+        result = {float(model.classify(vectors[0], np.array([n]), vectors[1], np.array([2]))[0]) for n in (1, 2, 9)}
+        assert (len(result) == 3) == counts
 
 
 def test_it_comes_back_from_its_folder(tmp_path):

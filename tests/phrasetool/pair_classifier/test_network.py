@@ -68,16 +68,16 @@ def naive_sentences(network, cell):
 @pytest.mark.parametrize("cell", ["bilstm", "lstm", "gru"])
 def test_sentence_vectors_are_the_last_states_of_both_directions(cell):
     network = made(cell=cell)
-    found = network.encode(WORD_VECTORS, COUNTS).detach().numpy()
-    assert np.allclose(found, list(naive_sentences(network, cell)), atol=1e-6)
+    result = network.encode(WORD_VECTORS, COUNTS).detach().numpy()
+    assert np.allclose(result, list(naive_sentences(network, cell)), atol=1e-6)
 
 
 def test_each_sentence_alone_as_torch_reads_it():
     network = made()
     alone = torch.nn.LSTM(8, 6, bidirectional=True)
     alone.load_state_dict(network.cells.state_dict())
-    found = network.encode(WORD_VECTORS, COUNTS)
-    for words, vector in zip(torch.split(WORD_VECTORS, COUNTS.tolist()), found, strict=True):
+    result = network.encode(WORD_VECTORS, COUNTS)
+    for words, vector in zip(torch.split(WORD_VECTORS, COUNTS.tolist()), result, strict=True):
         _, (last, _) = alone(words[:, None])
         assert torch.allclose(vector, last[:, 0].reshape(-1), atol=1e-6)
 
@@ -96,14 +96,14 @@ def test_logits(length):
         row = a["length.tables"][0 if length == "shared" else side][min(count, 100)]
         return vector + row if length == "add" else np.concatenate([vector, row])
 
-    wanted = []
+    expected = []
     for s, i, t, j in zip(sources, first, targets, second, strict=True):
         s, t = joined(s, i, 0), joined(t, j, 1)
         h3 = np.tanh(a["product.weight"] @ (s * t) + a["difference.weight"] @ abs(s - t) + a["product.bias"])
-        wanted.append(float((a["output.weight"] @ h3 + a["output.bias"])[0]))
-    given = (torch.from_numpy(x.astype(np.float32)) if x.ndim == 2 else torch.from_numpy(x)
-             for x in (sources, first, targets, second))  # fmt: skip
-    assert np.allclose(network.logits(*given).detach().numpy(), wanted, atol=1e-5)
+        expected.append(float((a["output.weight"] @ h3 + a["output.bias"])[0]))
+    inputs = (torch.from_numpy(x.astype(np.float32)) if x.ndim == 2 else torch.from_numpy(x)
+              for x in (sources, first, targets, second))  # fmt: skip
+    assert np.allclose(network.logits(*inputs).detach().numpy(), expected, atol=1e-5)
 
 
 def test_the_gradient_of_the_loss_of_one_pair_by_hand():
@@ -131,8 +131,8 @@ def test_packing(counts):
     order, sizes, rows = packing(np.array(counts))
     texts = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
     assert sorted(order.tolist()) == list(range(len(counts)))
-    wanted = [texts[i][step] for step in range(max(counts)) for i in order.tolist() if step < counts[i]]
-    assert rows.tolist() == wanted
+    expected = [texts[i][step] for step in range(max(counts)) for i in order.tolist() if step < counts[i]]
+    assert rows.tolist() == expected
     assert sizes.tolist() == [sum(step < count for count in counts) for step in range(max(counts))]
 
 
@@ -172,9 +172,9 @@ def test_beside_the_sentence(length, tables):
     module = length_embedding(length)
     assert module.tables.shape == (tables, 101, 4)
     for side in (0, 1):
-        found = module(VECTORS, LENGTHS, side)
+        result = module(VECTORS, LENGTHS, side)
         table = module.tables[side if tables == 2 else 0]
-        assert torch.equal(found, torch.cat([VECTORS, table[[2, 100, 100]]], 1))
+        assert torch.equal(result, torch.cat([VECTORS, table[[2, 100, 100]]], 1))
 
 
 def test_added_to_the_sentence():
@@ -196,17 +196,17 @@ def test_batches_do_not_matter(monkeypatch):
     made, _ = random_classifier()
     texts = PAIRS.sources
     lexicon = made.inputs.lexicon(0, WORDS[0])
-    found = made.sentence_vectors(0, texts, WORDS[0])
+    result = made.sentence_vectors(0, texts, WORDS[0])
     with torch.no_grad():
         alone = np.concatenate([made.encode(0, texts.part(i, i + 1), lexicon).numpy() for i in range(len(texts))])
-    assert np.abs(found - alone).max() < 1e-6
+    assert np.abs(result - alone).max() < 1e-6
     # The order of sentences and the numbers of words do not change a bit.
     order = np.random.default_rng(1).permutation(200)
-    assert np.array_equal(made.sentence_vectors(0, texts.select(order), WORDS[0]), found[order])
+    assert np.array_equal(made.sentence_vectors(0, texts.select(order), WORDS[0]), result[order])
     renamed = Phrases(texts.offsets, 19 - texts.words)
-    assert np.array_equal(made.sentence_vectors(0, renamed, WORDS[0][::-1]), found)
+    assert np.array_equal(made.sentence_vectors(0, renamed, WORDS[0][::-1]), result)
     monkeypatch.setattr(module, "_SENTENCES", 7)
-    assert np.abs(made.sentence_vectors(0, texts, WORDS[0]) - found).max() < 1e-6
+    assert np.abs(made.sentence_vectors(0, texts, WORDS[0]) - result).max() < 1e-6
 
 
 def test_threads_do_not_change_a_bit():
@@ -243,10 +243,10 @@ def test_pairs_in_batches(monkeypatch, size):
     monkeypatch.setattr(module, "_PAIRS", size)
     sources, targets = (made.sentence_vectors(side, PAIRS.sources, WORDS[side])[:10] for side in (0, 1))
     lengths = PAIRS.sources.lengths[:10]
-    found = made.pair_logits(sources, lengths, targets, lengths)
+    result = made.pair_logits(sources, lengths, targets, lengths)
     with torch.no_grad():
-        given = (torch.from_numpy(array) for array in (sources, lengths, targets, lengths))
-        assert np.allclose(found, made.network.logits(*given).numpy(), atol=1e-6)
+        inputs = (torch.from_numpy(array) for array in (sources, lengths, targets, lengths))
+        assert np.allclose(result, made.network.logits(*inputs).numpy(), atol=1e-6)
 
 
 def test_no_sentence_at_all():
@@ -280,8 +280,8 @@ def test_a_sentence_has_the_units_of_its_words(texts):
     words = [b"one", b"two", "三".encode(), b"FOUR", b"x"]
     lexicon = lexicon_units(words, 64)
     assert lexicon.words.max() < 64
-    found = sentence_units(Phrases.from_lists(texts), lexicon)
-    assert [row.tolist() for row in found] == [[unit for word in text for unit in lexicon[word]] for text in texts]
+    result = sentence_units(Phrases.from_lists(texts), lexicon)
+    assert [row.tolist() for row in result] == [[unit for word in text for unit in lexicon[word]] for text in texts]
 
 
 TABLE = np.random.default_rng(1).standard_normal((256, 5)).astype(np.float16)
@@ -290,14 +290,14 @@ TABLE = np.random.default_rng(1).standard_normal((256, 5)).astype(np.float16)
 def test_a_vector_is_the_sum_over_all_units():
     lines = ["the dog sleeps", "", "the the dog", "unknown 42", "dog"]
     texts, words = read_words(lines)
-    found = SearchVectors(TABLE).encode(texts, words)
-    for line, vector in zip(lines, found, strict=True):
+    result = SearchVectors(TABLE).encode(texts, words)
+    for line, vector in zip(lines, result, strict=True):
         units = [unit for word in line.split() for unit in lexicon_units([word.encode()], 256)[0]]
         total = TABLE.astype(np.float64)[units].sum(0)
         np.testing.assert_allclose(vector, total / max(np.linalg.norm(total), 1e-12), atol=1e-6)
     # What else is encoded changes nothing.
     alone = [SearchVectors(TABLE).encode(*read_words([line])) for line in lines]
-    np.testing.assert_array_equal(np.concatenate(alone), found)
+    np.testing.assert_array_equal(np.concatenate(alone), result)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (100, 4), (4,)])

@@ -38,12 +38,12 @@ def test_contextual_vectors_are_those_of_transformers(folder):
     model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
     vectors, counts = read(PretrainedInputs(folder, "contextual", False))
     assert counts.tolist() == [3, 1, 6]
-    wanted = []
+    expected = []
     for text in TEXTS:
-        given = tokenizer(" ".join(WORDS[0][i].decode() for i in text), return_tensors="pt")
+        inputs = tokenizer(" ".join(WORDS[0][i].decode() for i in text), return_tensors="pt")
         with torch.no_grad():
-            wanted.append(model(input_ids=given["input_ids"])[0][0, 1:-1])
-    assert np.allclose(vectors.numpy(), torch.cat(wanted).numpy(), atol=1e-5)
+            expected.append(model(input_ids=inputs["input_ids"])[0][0, 1:-1])
+    assert np.allclose(vectors.numpy(), torch.cat(expected).numpy(), atol=1e-5)
 
 
 def test_static_vectors_are_rows_of_its_table(folder):
@@ -105,18 +105,20 @@ def test_kept_vectors_are_those_that_are_not_kept(folder, monkeypatch):
     plain, keeping = (PretrainedInputs(folder, "contextual", False) for _ in range(2))
     lexicon = keeping.lexicon(0, WORDS[0])
     keeping.keep(0, texts, lexicon)
-    asked = []
+    recorded = []
     read_now = keeping._read
-    monkeypatch.setattr(keeping, "_read", lambda pieces, device: asked.append(len(pieces)) or read_now(pieces, device))
+    monkeypatch.setattr(
+        keeping, "_read", lambda pieces, device: recorded.append(len(pieces)) or read_now(pieces, device)
+    )
     first = texts.select(rng.permutation(200)[:70])
     for some in (first, other, texts, first):
-        found, counts = keeping.vectors(0, some, lexicon)
-        wanted, same = read(plain, some)
+        result, counts = keeping.vectors(0, some, lexicon)
+        expected, same = read(plain, some)
         assert counts.tolist() == same.tolist()
-        assert torch.allclose(found, wanted, atol=1e-5)
-        assert not found.requires_grad
+        assert torch.allclose(result, expected, atol=1e-5)
+        assert not result.requires_grad
     # Each distinct text once, whatever was asked for first; and the two that are not kept.
-    assert sum(asked) == len({text.tobytes() for text in texts}) + 2
+    assert sum(recorded) == len({text.tobytes() for text in texts}) + 2
     # Another lexicon has other words under the same numbers.
     swapped = keeping.lexicon(0, WORDS[0][::-1])
     assert torch.allclose(keeping.vectors(0, first, swapped)[0], read(plain, first, WORDS[0][::-1])[0], atol=1e-5)

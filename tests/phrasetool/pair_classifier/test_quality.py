@@ -34,18 +34,18 @@ def naive_f1(found, parallel, threshold):
 
 @given(PAIRS, st.integers(0, 8))
 def test_at_a_threshold(pairs, threshold):
-    found, parallel = arrays(pairs)
-    quality = quality_at(found, parallel, threshold / 8)
-    assert quality.f1 == pytest.approx(naive_f1(found, parallel, threshold / 8))
+    result, parallel = arrays(pairs)
+    quality = quality_at(result, parallel, threshold / 8)
+    assert quality.f1 == pytest.approx(naive_f1(result, parallel, threshold / 8))
     assert quality.threshold == threshold / 8
 
 
 @given(PAIRS)
 def test_the_best_threshold(pairs):
-    found, parallel = arrays(pairs)
-    best = best_quality(found, parallel)
-    assert best.f1 == pytest.approx(max(naive_f1(found, parallel, threshold) for threshold in found))
-    assert best.f1 == quality_at(found, parallel, best.threshold).f1
+    result, parallel = arrays(pairs)
+    best = best_quality(result, parallel)
+    assert best.f1 == pytest.approx(max(naive_f1(result, parallel, threshold) for threshold in result))
+    assert best.f1 == quality_at(result, parallel, best.threshold).f1
     assert 0 <= best.threshold <= 1
 
 
@@ -57,9 +57,9 @@ def test_a_threshold_between_neighbouring_numbers():
 
 @given(PAIRS)
 def test_area_under_the_curve(pairs):
-    found, parallel = arrays(pairs)
-    couples = [(a > b) + (a == b) / 2 for a in found[parallel] for b in found[~parallel]]
-    assert area_under_curve(found[parallel], found[~parallel]) == pytest.approx(np.mean(couples))
+    result, parallel = arrays(pairs)
+    couples = [(a > b) + (a == b) / 2 for a in result[parallel] for b in result[~parallel]]
+    assert area_under_curve(result[parallel], result[~parallel]) == pytest.approx(np.mean(couples))
 
 
 def test_calibration():
@@ -77,8 +77,8 @@ def test_calibration():
 
 
 def test_probabilities_of_any_logit():
-    found = probabilities_of(np.array([-np.inf, -1e6, 0.0, 1e6]))
-    assert found.tolist() == [0.0, 0.0, 0.5, 1.0]
+    result = probabilities_of(np.array([-np.inf, -1e6, 0.0, 1e6]))
+    assert result.tolist() == [0.0, 0.0, 0.5, 1.0]
 
 
 TEXTS = toy_pairs(60)
@@ -86,27 +86,27 @@ TEXTS = toy_pairs(60)
 
 def test_against_probabilities_of_each_pair():
     model = random_parallel_model()
-    found = measure_pair_classifier(model, TEXTS, 3)
+    result = measure_pair_classifier(model, TEXTS, 3)
 
     def lines(texts, side):
         return [b" ".join(WORDS[side][i] for i in text) for text in texts]
 
     for labelled, half, best in (
-        (random_pairs(TEXTS, 5, 3), found.random_half, found.random_best),
-        (contained_pairs(TEXTS, 3), found.contained_half, found.contained_best),
+        (random_pairs(TEXTS, 5, 3), result.random_half, result.random_best),
+        (contained_pairs(TEXTS, 3), result.contained_half, result.contained_best),
     ):
         sources, targets = lines(TEXTS.sources, 0), lines(labelled.targets, 1)
         p = model.probabilities([sources[i] for i in labelled.rows], [targets[i] for i in labelled.columns])
         assert quality_at(p, labelled.parallel, 0.5) == half
         assert quality_at(p, labelled.parallel, 0.4) == best
         if labelled.targets is TEXTS.targets:
-            assert found.auc == pytest.approx(area_under_curve(p[labelled.parallel], p[~labelled.parallel]))
+            assert result.auc == pytest.approx(area_under_curve(p[labelled.parallel], p[~labelled.parallel]))
     vectors = [model.encode(lines(TEXTS.sources, side), name) for side, name in enumerate(("source", "target"))]
     unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in vectors]
     nearest = (unit[0] @ unit[1].T).argmax(1)
     right = [np.array_equal(TEXTS.targets[i], TEXTS.targets[j]) for i, j in enumerate(nearest.tolist())]
-    assert found.accuracy_at_1 == np.mean(right)
-    assert found.pairs == 60
+    assert result.accuracy_at_1 == np.mean(right)
+    assert result.pairs == 60
 
 
 def test_nothing_to_tell_apart():

@@ -8,10 +8,10 @@ from tests.variants import for_each
 def test_the_papers_preset():
     made = PairClassifierSettings.from_options({"preset": "paper"})
     assert made.sizes == {"word_units": 512, "units": 256, "hidden": 256}
-    found = made.as_dict()
-    wanted = {"batch_size": 128, "dropout": 0.2, "learning_rate": 0.0001, "epochs": 15, "negatives": 5, "clip": 5.0,
-              "containment": 0, "contrast": 0.0, "characters": 0, "hidden_words": 0.0}  # fmt: skip
-    assert {name: found[name] for name in wanted} == wanted
+    result = made.as_dict()
+    expected = {"batch_size": 128, "dropout": 0.2, "learning_rate": 0.0001, "epochs": 15, "negatives": 5, "clip": 5.0,
+                "containment": 0, "contrast": 0.0, "characters": 0, "hidden_words": 0.0}  # fmt: skip
+    assert {name: result[name] for name in expected} == expected
     assert PairClassifierSettings.from_options({"preset": "paper", "epochs": 3}).epochs == 3
 
 

@@ -58,8 +58,8 @@ def test_what_is_saved(tmp_path):
     # The threshold is of calibrated probabilities, and the best of the development set.
     labelled = random_pairs(DEVELOPMENT, 5, 1)
     sources, targets = lines(DEVELOPMENT.sources, 0), lines(DEVELOPMENT.targets, 1)
-    found = again.probabilities([sources[i] for i in labelled.rows], [targets[i] for i in labelled.columns])
-    quality = best_quality(found, labelled.parallel)
+    result = again.probabilities([sources[i] for i in labelled.rows], [targets[i] for i in labelled.columns])
+    quality = best_quality(result, labelled.parallel)
     assert quality.f1 == pytest.approx(best["best_f1"], abs=1e-6)
     assert again.thresholds["best"] == pytest.approx(quality.threshold, abs=1e-6)
     assert again.thresholds["half"] == 0.5
@@ -224,11 +224,11 @@ def test_vectors_of_word2vec_centred_and_scaled(which):
     sentences = [[WORDS[which][i] for i in text] for text in FEW_PAIRS.sources]
     known = train_word2vec(sentences, 24, 1)
     words = made.vocabularies[which].words[1:]
-    wanted = np.array([known[word] for word in words])
-    wanted -= wanted.mean(0)
-    wanted *= 0.1 / np.sqrt(np.mean(wanted**2))
+    expected = np.array([known[word] for word in words])
+    expected -= expected.mean(0)
+    expected *= 0.1 / np.sqrt(np.mean(expected**2))
     inputs = (made.classifier.inputs.source, made.classifier.inputs.target)[which]
-    assert np.allclose(inputs.words.detach().numpy()[1:], wanted, atol=1e-5)
+    assert np.allclose(inputs.words.detach().numpy()[1:], expected, atol=1e-5)
 
 
 def test_an_encoder(tmp_path):
@@ -243,8 +243,8 @@ def test_an_encoder(tmp_path):
 def test_cross_entropy_of_pairs():
     logits, parallel = np.array([2.0, -1.0, 0.5]), np.array([1.0, 1.0, 0.0])
     p = 1 / (1 + np.exp(-logits))
-    wanted = -np.mean(parallel * np.log(p) + (1 - parallel) * np.log(1 - p))
-    assert float(label_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(wanted)
+    expected = -np.mean(parallel * np.log(p) + (1 - parallel) * np.log(1 - p))
+    assert float(label_loss(torch.tensor(logits), torch.tensor(parallel))) == pytest.approx(expected)
 
 
 def test_contrast_of_a_batch():
@@ -260,8 +260,8 @@ def test_contrast_of_a_batch():
         row = [scores[i, j] for j in range(4) if j == i or not translations[i, j]]
         column = [scores[j, i] for j in range(4) if j == i or not translations[j, i]]
         losses += [np.log(np.exp(row).sum()) - scores[i, i], np.log(np.exp(column).sum()) - scores[i, i]]
-    given = [torch.tensor(array) for array in (sources, targets, translations)]
-    assert float(contrastive_loss(*given, 0.2)) == pytest.approx(np.mean(losses))
+    arguments = [torch.tensor(array) for array in (sources, targets, translations)]
+    assert float(contrastive_loss(*arguments, 0.2)) == pytest.approx(np.mean(losses))
 
 
 def trainer(pairs=PAIRS, **options):
@@ -296,8 +296,8 @@ def test_the_best_epoch_is_kept():
     best = max(kept, key=lambda pair: pair[0])[1]
     # Pretend that the last epoch was worse.
     made.module.network.output.weight.data += 1
-    found = made.kept().state_dict()
-    assert all(torch.equal(found[name], best[name]) for name in best)
+    result = made.kept().state_dict()
+    assert all(torch.equal(result[name], best[name]) for name in best)
     assert not made.module.training
 
 
@@ -313,9 +313,9 @@ def test_the_loss_of_a_batch_with_nothing_wrong_but_one_target():
     rows, columns = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 1, 1, 0])
     lengths = torch.from_numpy(pairs.sources.lengths)
     logits = module.network.logits(sides[0][rows], lengths[rows], sides[1][columns], lengths[columns])
-    wanted = label_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.0]))
-    wanted += 0.5 * contrastive_loss(*sides, torch.eye(2, dtype=torch.bool), 0.05)
-    assert loss.item() == pytest.approx(wanted.item(), abs=1e-6)
+    expected = label_loss(logits, torch.tensor([1.0, 1.0, 0.0, 0.0]))
+    expected += 0.5 * contrastive_loss(*sides, torch.eye(2, dtype=torch.bool), 0.05)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
 
 
 def test_the_step_size_rises_and_falls_to_nothing():

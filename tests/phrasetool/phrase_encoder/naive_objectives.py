@@ -40,12 +40,12 @@ def sampled(predicted, positive, pool, draws, margin):
 
 def most_informative(predicted, positive, pool):
     """Index of the pool vector with the largest cosine to p - u, leaving out u itself; None if none is left."""
-    wanted = unit(predicted) - unit(positive)
+    expected = unit(predicted) - unit(positive)
     best = None
     for i, vector in enumerate(pool):
         if vector @ unit(positive) >= 1 - 1e-6:
             continue
-        if best is None or vector @ wanted > pool[best] @ wanted:
+        if best is None or vector @ expected > pool[best] @ expected:
             best = i
     return best
 

@@ -24,9 +24,9 @@ def calibrated(calibration, values):
 def test_it_equals_the_obvious_interpolation_and_keeps_the_order(values, random, share):
     pair = random + share * (1 - random)
     calibration = Calibration(random, pair)
-    found = calibrated(calibration, values)
-    np.testing.assert_allclose(found, [naive(x, random, pair) for x in values], atol=2e-5)
-    assert np.all(np.abs(found) <= 1)
+    result = calibrated(calibration, values)
+    np.testing.assert_allclose(result, [naive(x, random, pair) for x in values], atol=2e-5)
+    assert np.all(np.abs(result) <= 1)
     assert np.all(np.diff(calibrated(calibration, sorted(values))) >= 0)
 
 

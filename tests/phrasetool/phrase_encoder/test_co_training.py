@@ -30,10 +30,10 @@ def test_training_stops_at_a_local_minimum_with_its_parameters(
 
 def test_dropout_is_for_updates_only(pairs):
     pairs = some_of(pairs, np.arange(100))
-    found = {}
+    collected = {}
     for dropout in (0.0, 0.6):
         chosen = settings("sampled", "mean-max", dropout=dropout, unknown_rate=0.0, learning_rate=1e-20, iterations=1)
         trainer = PhraseTrainer(pairs, chosen, *start_of(chosen))
-        found[dropout] = [report.semantic_error for report in trainer.run()]
+        collected[dropout] = [report.semantic_error for report in trainer.run()]
     # The step is so small that nothing changes; what is measured afterwards is measured without dropout.
-    assert found[0.0] == found[0.6]
+    assert collected[0.0] == collected[0.6]

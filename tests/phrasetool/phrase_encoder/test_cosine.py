@@ -16,12 +16,12 @@ def test_pair_cosines_agree_with_naive(n):
 
     source, target = (vectors(6), vectors(6)), (vectors(8), vectors(8))
     s, t = rng.integers(0, 6, 40), rng.integers(0, 8, 40)
-    found = pair_cosines(s, t, source, target)
-    assert found.dtype == np.float32
+    result = pair_cosines(s, t, source, target)
+    assert result.dtype == np.float32
     for i in range(40):
         expected = [naive.cosine(source[1][s[i]], target[0][t[i]]), naive.cosine(target[1][t[i]], source[0][s[i]])]
-        np.testing.assert_allclose(found[i], expected, atol=1e-6)
-    assert np.abs(found).max() <= 1
+        np.testing.assert_allclose(result[i], expected, atol=1e-6)
+    assert np.abs(result).max() <= 1
 
 
 def test_pair_cosines_check_their_arguments():

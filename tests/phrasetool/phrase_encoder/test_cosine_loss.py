@@ -11,12 +11,12 @@ from tests.phrasetool.phrase_encoder.drawn_vectors import DIMENSIONS, SEEDS, fro
 @given(SEEDS, DIMENSIONS)
 def test_equals_the_obvious_version(seed, dimension):
     predicted, positive, _ = tensors(seed, dimension)
-    found = Cosine().frozen_losses(predicted, frozen(positive))
+    result = Cosine().frozen_losses(predicted, frozen(positive))
     expected = [1 - naive.unit(p) @ naive.unit(u) for p, u in zip(predicted.numpy(), positive.numpy(), strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_by_hand_and_zero():
     predicted = torch.tensor([[3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]])
-    found = Cosine().frozen_losses(predicted, frozen([[2.0, 0.0]] * 3))
-    assert found.tolist() == pytest.approx([0.4, 1.0, 2.0])
+    result = Cosine().frozen_losses(predicted, frozen([[2.0, 0.0]] * 3))
+    assert result.tolist() == pytest.approx([0.4, 1.0, 2.0])

@@ -17,19 +17,19 @@ from phrasetool.phrase_encoder.dense_kernels import (
 
 def test_tanh():
     x = np.linspace(-12, 12, 100_002, dtype=np.float32).reshape(3, -1)
-    found = x.copy()
-    tanh_all(found)
-    np.testing.assert_allclose(found, np.tanh(x.astype(np.float64)), atol=4e-7)
+    result = x.copy()
+    tanh_all(result)
+    np.testing.assert_allclose(result, np.tanh(x.astype(np.float64)), atol=4e-7)
 
 
 def test_exp():
     x = np.concatenate([-np.geomspace(1e-8, 87, 50_001), [0.0, -87.5, -1e4, -3e38]]).astype(np.float32)
-    found, powers = x.copy(), np.empty(len(x), np.float32)
-    exp_all(found, powers, powers.view(np.int32))
+    result, powers = x.copy(), np.empty(len(x), np.float32)
+    exp_all(result, powers, powers.view(np.int32))
     expected = np.exp(x.astype(np.float64))
-    np.testing.assert_allclose(found[:-3], expected[:-3], rtol=1.5e-7)
-    assert found[-4] == 1
-    np.testing.assert_allclose(found[-3:], np.exp(-87.0), rtol=1e-6)
+    np.testing.assert_allclose(result[:-3], expected[:-3], rtol=1.5e-7)
+    assert result[-4] == 1
+    np.testing.assert_allclose(result[-3:], np.exp(-87.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 5), (4, 16), (7, 33), (128, 96)])

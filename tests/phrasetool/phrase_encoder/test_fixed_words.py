@@ -28,13 +28,13 @@ def start(tmp_path, name="v", **vectors):
 
 
 def test_words_without_a_vector_are_unknown(tmp_path):
-    given = start(tmp_path, haus=(1, 0, 0), null=(0, 0, 0), rot=(0, 1, 0), more=(1, 1, 1))
-    found, starts = with_known_words(PAIRS, SETTINGS, (given, Start()))
+    inputs = start(tmp_path, haus=(1, 0, 0), null=(0, 0, 0), rot=(0, 1, 0), more=(1, 1, 1))
+    result, starts = with_known_words(PAIRS, SETTINGS, (inputs, Start()))
     # `Haus` by its lower-cased form; a zero vector says nothing.
-    assert found.source_vocabulary.words == [b"<unk>", b"Haus", b"rot"]
-    assert found.source_vocabulary.counts.tolist() == [9, 5, 1]
-    assert [phrase.tolist() for phrase in found.sources] == [[1, 0], [0], [2, 1]]
-    assert (found.targets, found.target_vocabulary) == (PAIRS.targets, TARGET)
+    assert result.source_vocabulary.words == [b"<unk>", b"Haus", b"rot"]
+    assert result.source_vocabulary.counts.tolist() == [9, 5, 1]
+    assert [phrase.tolist() for phrase in result.sources] == [[1, 0], [0], [2, 1]]
+    assert (result.targets, result.target_vocabulary) == (PAIRS.targets, TARGET)
     assert set(starts[0].loaded) >= {b"haus", b"rot"}
     assert starts[1].loaded is None
 

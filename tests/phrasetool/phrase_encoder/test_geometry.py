@@ -19,14 +19,14 @@ def losses(loss, angles, dimension=5):
     predicted = torch.cat([angle.cos()[:, None], angle.sin()[:, None], rest], 1)
     target = torch.zeros(len(angles), dimension, dtype=torch.float64)
     target[:, 0] = 1
-    found = loss.frozen_losses(predicted, frozen(target))
-    found.sum().backward()
-    return found.detach().numpy(), angle.grad.numpy()
+    result = loss.frozen_losses(predicted, frozen(target))
+    result.sum().backward()
+    return result.detach().numpy(), angle.grad.numpy()
 
 
 def test_syn_projection_pushes_the_wrong_way_beyond_135_degrees():
-    found, slope = losses(SynProjection(3.0), ANGLES)
-    np.testing.assert_allclose(found, 3 + np.sin(ANGLES) - np.cos(ANGLES), atol=1e-6)
+    result, slope = losses(SynProjection(3.0), ANGLES)
+    np.testing.assert_allclose(result, 3 + np.sin(ANGLES) - np.cos(ANGLES), atol=1e-6)
     np.testing.assert_allclose(slope, np.cos(ANGLES) + np.sin(ANGLES), atol=1e-6)
     beyond = np.radians(135) < ANGLES
     assert (slope[beyond] < 0).all()
@@ -34,8 +34,8 @@ def test_syn_projection_pushes_the_wrong_way_beyond_135_degrees():
 
 
 def test_syn_difference_never_does():
-    found, slope = losses(SynDifference(3.0), ANGLES)
-    np.testing.assert_allclose(found, 3 + np.sin(ANGLES / 2) - np.cos(ANGLES), atol=1e-6)
+    result, slope = losses(SynDifference(3.0), ANGLES)
+    np.testing.assert_allclose(result, 3 + np.sin(ANGLES / 2) - np.cos(ANGLES), atol=1e-6)
     # The negative is taken as it stands: it does not turn with the prediction.
     np.testing.assert_allclose(slope, np.cos(ANGLES / 2) + np.sin(ANGLES), atol=1e-6)
     assert (slope >= 0).all()

@@ -48,13 +48,13 @@ def test_losses_by_hand():
     stated = 0.5 + 0.4 / math.sqrt(0.8) - 0.6
     assert float(SynDifference(0.5).frozen_losses(predicted, frozen(true))) == pytest.approx(stated)
     for negative, loss in ((up, 0.7), (down, 0.0), (same, 0.5)):
-        found = Sampled(0.5, 5).frozen_losses(predicted, frozen(true, [negative]))
-        assert float(found) == pytest.approx(loss)
+        result = Sampled(0.5, 5).frozen_losses(predicted, frozen(true, [negative]))
+        assert float(result) == pytest.approx(loss)
     # u'.(p - u) is 0.8, -0.8, 0.4, -0.4
-    found = MostInformative(0.5).frozen_losses(predicted, frozen(true, [same, down, back, up]))
-    assert float(found) == pytest.approx(0.7)
-    found = MostInformative(0.5).frozen_losses(predicted, frozen(true, [same, down, back]))
-    assert float(found) == pytest.approx(0.0)
+    result = MostInformative(0.5).frozen_losses(predicted, frozen(true, [same, down, back, up]))
+    assert float(result) == pytest.approx(0.7)
+    result = MostInformative(0.5).frozen_losses(predicted, frozen(true, [same, down, back]))
+    assert float(result) == pytest.approx(0.0)
 
 
 def test_draws_depend_on_the_source_of_randomness_only():
@@ -90,11 +90,11 @@ def test_a_step_down_turns_the_prediction_to_the_partner():
 @given(SEEDS, DIMENSIONS, st.integers(1, 6))
 def test_sampled_equals_the_obvious_version(seed, dimension, negatives):
     predicted, positive, pool = tensors(seed, dimension)
-    found = Sampled(0.4, negatives).frozen_losses(predicted, frozen(positive, pool, seed))
+    result = Sampled(0.4, negatives).frozen_losses(predicted, frozen(positive, pool, seed))
     draws = np.random.default_rng(seed).integers(0, len(pool), (len(predicted), negatives))
     rows = zip(predicted.numpy(), positive.numpy(), draws, strict=True)
     stated = [naive.sampled(p, u, pool.numpy(), draw, 0.4) for p, u, draw in rows]
-    np.testing.assert_allclose(found, stated, atol=1e-12)
+    np.testing.assert_allclose(result, stated, atol=1e-12)
 
 
 def test_all_phrases_of_the_pool_are_drawn():
@@ -109,23 +109,23 @@ def test_all_phrases_of_the_pool_are_drawn():
 def test_most_informative_equals_the_obvious_search(seed, dimension, size):
     predicted, positive, pool = tensors(seed, dimension, pool=size)
     p, u = unit_vectors(predicted), unit_vectors(positive)
-    found = most_informative(p, u, pool)
+    result = most_informative(p, u, pool)
     for row in range(len(p)):
         best = naive.most_informative(predicted[row].numpy(), positive[row].numpy(), pool.numpy())
         stated = np.zeros(dimension) if best is None else pool[best].numpy()
-        wanted = (p - u)[row].numpy()
-        assert found[row].numpy() @ wanted == pytest.approx(stated @ wanted, abs=1e-12)
-        assert found[row].numpy() @ u[row].numpy() < 1 - 1e-6
+        expected = (p - u)[row].numpy()
+        assert result[row].numpy() @ expected == pytest.approx(stated @ expected, abs=1e-12)
+        assert result[row].numpy() @ u[row].numpy() < 1 - 1e-6
 
 
 def test_most_informative_searches_a_large_pool_to_its_end():
     rng = np.random.default_rng(1)
     pool = np.array([naive.unit(vector) for vector in rng.normal(size=(9000, 3))])
     predicted, positive = (unit_vectors(torch.tensor(rng.normal(size=(200, 3)))) for _ in range(2))
-    found = most_informative(predicted, positive, torch.tensor(pool)).numpy()
+    result = most_informative(predicted, positive, torch.tensor(pool)).numpy()
     best = ((predicted - positive).numpy() @ pool.T).argmax(1)
     assert best.max() > 8192
-    np.testing.assert_array_equal(found, pool[best])
+    np.testing.assert_array_equal(result, pool[best])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -134,23 +134,23 @@ def test_the_partner_is_not_its_own_negative(dtype):
     positive = unit_vectors(torch.tensor(rng.normal(size=(4, 50)), dtype=dtype))
     # p - u points along u only where p is longer than one can be; a pool of partners alone leaves no other choice.
     pool = torch.cat([positive[:1], positive[:1] * (1 - 1e-7)])
-    found = most_informative(2 * positive, positive, pool)
-    assert not found[0].any()
-    assert (found[1:].norm(dim=1) > 0.9).all()
+    result = most_informative(2 * positive, positive, pool)
+    assert not result[0].any()
+    assert (result[1:].norm(dim=1) > 0.9).all()
     aside = unit_vectors(positive[:1] + 0.1 * positive[1:2])
-    found = most_informative(2 * positive[:1], positive[:1], torch.cat([pool, -aside, aside]))
-    assert torch.equal(found, aside)
+    result = most_informative(2 * positive[:1], positive[:1], torch.cat([pool, -aside, aside]))
+    assert torch.equal(result, aside)
 
 
 def test_a_sample_of_the_pool_is_searched():
     predicted, positive, pool = tensors(8, 10, pool=200)
-    found = MostInformative(0.5, pool_size=20).frozen_losses(predicted, frozen(positive, pool, 6))
+    result = MostInformative(0.5, pool_size=20).frozen_losses(predicted, frozen(positive, pool, 6))
     drawn = np.random.default_rng(6).choice(len(pool), 20, replace=False, shuffle=False)
     assert len(set(drawn.tolist())) == 20
     stated = MostInformative(0.5, pool_size=0).frozen_losses(predicted, frozen(positive, pool[drawn]))
-    assert torch.equal(found, stated)
+    assert torch.equal(result, stated)
     every = MostInformative(0.5, pool_size=0).frozen_losses(predicted, frozen(positive, pool))
-    assert not torch.equal(found, every)
+    assert not torch.equal(result, every)
     assert torch.equal(MostInformative(0.5).frozen_losses(predicted, frozen(positive, pool)), every)
 
 
@@ -198,14 +198,14 @@ def test_difference_sets_them_by_half_the_angle(seed, dimension, angle, margin):
 def test_syn_margin_equals_the_obvious_version(seed, dimension, dtype):
     predicted, positive, _ = tensors(seed, dimension)
     for loss, negative in ((SynProjection(0.7), naive.projection), (SynDifference(0.7), naive.difference)):
-        found = loss.frozen_losses(predicted.to(dtype), frozen(positive.to(dtype)))
-        assert found.dtype == dtype
-        assert found.shape == (len(predicted),)
+        result = loss.frozen_losses(predicted.to(dtype), frozen(positive.to(dtype)))
+        assert result.dtype == dtype
+        assert result.shape == (len(predicted),)
         stated = [
             naive.margin_loss(naive.unit(p), naive.unit(u), negative(p, u), 0.7)
             for p, u in zip(predicted.numpy(), positive.numpy(), strict=True)
         ]
-        np.testing.assert_allclose(found, stated, atol=1e-5 if dtype == torch.float32 else 1e-12)
+        np.testing.assert_allclose(result, stated, atol=1e-5 if dtype == torch.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("make", [orthogonal_negative, difference_negative])
@@ -219,9 +219,9 @@ def test_synthetic_negatives_are_constants_to_the_gradient(make):
 
     predicted.requires_grad_()
     assert torch.autograd.gradcheck(held, (predicted,))
-    wanted = torch.autograd.grad(held(predicted).sum(), predicted)[0]
-    found = torch.autograd.grad(loss.frozen_losses(predicted, frozen(positive)).sum(), predicted)[0]
-    torch.testing.assert_close(found, wanted)
+    expected = torch.autograd.grad(held(predicted).sum(), predicted)[0]
+    result = torch.autograd.grad(loss.frozen_losses(predicted, frozen(positive)).sum(), predicted)[0]
+    torch.testing.assert_close(result, expected)
 
 
 @for_each("dimension", [2, 3, 50, 512])

@@ -139,9 +139,9 @@ def test_forgotten_words_change_nothing(monkeypatch):
     encoder = packed.encoder(0)
     assert len(encoder._products) == LONGEST + 1
     for _ in range(2):
-        found = encoder.encode(Phrases.from_lists(lists))
-        assert found[0].tobytes() == expected[0].tobytes()
-        assert found[1].tobytes() == expected[1].tobytes()
+        result = encoder.encode(Phrases.from_lists(lists))
+        assert result[0].tobytes() == expected[0].tobytes()
+        assert result[1].tobytes() == expected[1].tobytes()
 
 
 def test_threads_share_the_parameters():

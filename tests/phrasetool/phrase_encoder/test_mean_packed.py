@@ -29,9 +29,9 @@ def naive(given, phrase, carried):
 @pytest.mark.parametrize("n", [1, 3, 16, 50])
 @pytest.mark.parametrize("kind", [Mean(), Mean("identity")])
 def test_vectors_are_those_of_the_definition(kind, n):
-    given = parameters(n)
-    encoder = kind.pack(given).encoder(0)
-    expected = [naive(given, phrase, kind.learns) for phrase in PHRASES]
+    inputs = parameters(n)
+    encoder = kind.pack(inputs).encoder(0)
+    expected = [naive(inputs, phrase, kind.learns) for phrase in PHRASES]
     for found, wanted in zip(
         encoder.encode(Phrases.from_lists(PHRASES), unit=False), zip(*expected, strict=True), strict=True
     ):
@@ -51,14 +51,14 @@ def test_a_phrase_does_not_depend_on_its_neighbours(kind):
 
 
 def test_the_module_agrees():
-    given = parameters(9)
-    module = Mean().module(given)
+    inputs = parameters(9)
+    module = Mean().module(inputs)
     vectors, errors = module(Phrases.from_lists(PHRASES))
-    expected = np.array([naive(given, phrase, True)[0] for phrase in PHRASES])
+    expected = np.array([naive(inputs, phrase, True)[0] for phrase in PHRASES])
     np.testing.assert_allclose(vectors.detach().numpy(), expected, atol=1e-6)
     assert not errors.any()
     carried = module.transformed(torch.from_numpy(expected[:2].astype(np.float32))).detach().numpy()
-    np.testing.assert_allclose(carried, [naive(given, phrase, True)[1] for phrase in PHRASES[:2]], atol=1e-5)
+    np.testing.assert_allclose(carried, [naive(inputs, phrase, True)[1] for phrase in PHRASES[:2]], atol=1e-5)
 
 
 def test_the_transformation_alone_learns():

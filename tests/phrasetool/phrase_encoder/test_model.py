@@ -22,8 +22,8 @@ def test_identity_tells_options_of_the_encoder_apart():
     vocabulary = Vocabulary([b"<unk>", b"a"])
     kinds = MeanMax(word_units=6, heads=2), MeanMax(word_units=6, heads=1)
     sides = [random_encoder(kinds[0], 2, 8, seed) for seed in (1, 2)]
-    found = {BilingualModel(vocabulary, vocabulary, *sides, kind).identity for kind in kinds}
-    assert len(found) == 2
+    result = {BilingualModel(vocabulary, vocabulary, *sides, kind).identity for kind in kinds}
+    assert len(result) == 2
 
 
 def test_parts_must_fit(model):

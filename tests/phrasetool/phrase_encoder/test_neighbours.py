@@ -19,14 +19,14 @@ def naive(model, words, target, among_target, leave_out):
     """Phrases without unknown words, each once, with their cosines, the nearest first."""
     scorer = model.scorer()
     encode = {False: scorer.encode_sources, True: scorer.encode_targets}
-    wanted = encode[target](Phrases.from_lists([words]))[int(among_target != target)][0]
+    expected = encode[target](Phrases.from_lists([words]))[int(among_target != target)][0]
     vocabulary = model.target_vocabulary if among_target else model.source_vocabulary
-    found = {}
+    collected = {}
     for phrase in TARGETS if among_target else SOURCES:
         if phrase and 0 not in phrase and not (leave_out and phrase == words):
             vector = encode[among_target](Phrases.from_lists([phrase]))[0][0]
-            found[vocabulary.phrase(phrase)] = float(vector @ wanted)
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+            collected[vocabulary.phrase(phrase)] = float(vector @ expected)
+    return dict(sorted(collected.items(), key=lambda item: -item[1]))
 
 
 @pytest.mark.parametrize("target", [False, True])

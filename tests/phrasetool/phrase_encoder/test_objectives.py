@@ -37,8 +37,8 @@ def test_no_torch_is_loaded_until_there_are_vectors():
         "for name in OBJECTIVES: objective(name)\n"
         "sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=120, check=False)
-    assert done.returncode == 0
+    outcome = subprocess.run([sys.executable, "-c", code], env=clean_environment(), timeout=120, check=False)
+    assert outcome.returncode == 0
 
 
 @for_each(
@@ -85,11 +85,11 @@ def check_degenerate_vectors(loss, dimension, dtype):
     for pool in ([unit], [zero], [unit, zero, -unit], [unit, other / other.norm()]):
         predicted = torch.stack([case[0] for case in cases]).requires_grad_()
         batch = FrozenBatch(positive, -positive, torch.stack(pool), np.random.default_rng(1))
-        found = losses(loss, predicted, batch)
-        found.sum().backward()
-        assert found.shape == (len(cases),)
-        assert found.dtype == dtype
-        assert torch.isfinite(found).all()
+        result = losses(loss, predicted, batch)
+        result.sum().backward()
+        assert result.shape == (len(cases),)
+        assert result.dtype == dtype
+        assert torch.isfinite(result).all()
         assert torch.isfinite(predicted.grad).all()
 
 
@@ -98,11 +98,11 @@ def test_ends_of_the_margin_losses(loss):
     """Where p is u nothing is lost, where a vector is zero the margin is."""
     u = torch.nn.functional.normalize(torch.tensor(np.random.default_rng(0).normal(size=(1, 8))))
     zero = torch.zeros_like(u)
-    found = [
+    result = [
         float(losses(loss, p, FrozenBatch(t, zero, zero, np.random.default_rng(0)))) for p, t in ((u, u), (zero, zero))
     ]
-    assert found[0] == pytest.approx(max(0.0, loss.margin - (0.5 if loss.name == "max-margin" else 1)))
-    assert found[1] == pytest.approx(loss.margin)
+    assert result[0] == pytest.approx(max(0.0, loss.margin - (0.5 if loss.name == "max-margin" else 1)))
+    assert result[1] == pytest.approx(loss.margin)
 
 
 @pytest.mark.parametrize("loss", CO_TRAINING, ids=lambda loss: loss.name)
@@ -122,12 +122,12 @@ def test_no_gradient_goes_into_the_frozen_side(loss):
 @pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.name)
 def test_gpu_equals_cpu(loss):
     vectors = torch.tensor(np.random.default_rng(0).normal(size=(4, 20, 8)), dtype=torch.float64)
-    found = []
+    collected = []
     for device in ("cpu", "cuda"):
         predicted, positive, corrupted, pool = vectors.to(device).unbind(0)
         predicted = predicted.clone().requires_grad_()
         pool = torch.nn.functional.normalize(pool)
         batch = losses(loss, predicted, FrozenBatch(positive, corrupted, pool, np.random.default_rng(0)))
         (gradient,) = torch.autograd.grad(batch.sum(), predicted)
-        found.append((batch.detach().cpu(), gradient.cpu()))
-    torch.testing.assert_close(found[1], found[0])
+        collected.append((batch.detach().cpu(), gradient.cpu()))
+    torch.testing.assert_close(collected[1], collected[0])

@@ -63,15 +63,15 @@ def test_a_table_is_annotated_on_a_device(tmp_path, model, device):
 def test_what_is_asked_of_a_device(tmp_path, model):
     folder, table = tmp_path / "m", write(tmp_path / "t", TABLES["model 1"])
     model.save(folder)
-    done = run_inside("annotate", table, "-m", folder, "-o", tmp_path / "o", "--device", "nowhere")
-    assert done.code == 1
-    assert "unknown device 'nowhere'; expected cpu, cuda or auto" in done.message
+    outcome = run_inside("annotate", table, "-m", folder, "-o", tmp_path / "o", "--device", "nowhere")
+    assert outcome.code == 1
+    assert "unknown device 'nowhere'; expected cpu, cuda or auto" in outcome.message
     if not torch.cuda.is_available():
-        done = run_inside("prune", table, "-t", 0.1, "-m", folder, "-o", tmp_path / "o", "--device", "cuda")
-        assert done.message.endswith("this machine has no usable GPU; use --device cpu or auto")
-    done = run_inside("annotate", table, "-m", folder, "-o", tmp_path / "o", "--device", CPU_BY_TORCH, "--force")
-    assert done.code == 0
-    assert f"{folder} encodes on {CPU_BY_TORCH}: similarities differ from those of a CPU" in done.err
+        outcome = run_inside("prune", table, "-t", 0.1, "-m", folder, "-o", tmp_path / "o", "--device", "cuda")
+        assert outcome.message.endswith("this machine has no usable GPU; use --device cpu or auto")
+    outcome = run_inside("annotate", table, "-m", folder, "-o", tmp_path / "o", "--device", CPU_BY_TORCH, "--force")
+    assert outcome.code == 0
+    assert f"{folder} encodes on {CPU_BY_TORCH}: similarities differ from those of a CPU" in outcome.err
 
 
 @cuda

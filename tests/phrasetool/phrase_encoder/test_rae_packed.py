@@ -34,15 +34,15 @@ def clear_choice(phrase, parameters):
     p = {name: array.astype(np.float64) for name, array in parameters.arrays().items()}
     items = [p["word_vectors"][word] for word in phrase]
     while len(items) > 2:
-        found = []
+        collected = []
         for j in range(len(items) - 1):
             children = np.concatenate([items[j], items[j + 1]])
             parent = np.tanh(p["compose"] @ children + p["compose_bias"])
             again = np.tanh(p["reconstruct"] @ parent + p["reconstruct_bias"])
-            same = np.array_equal(children, found[0][3]) if found else False
-            found.append((0.5 * float(((children - again) ** 2).sum()), j, parent, children, same))
-        found.sort(key=lambda item: item[:2])
-        first, second = found[:2]
+            same = np.array_equal(children, collected[0][3]) if collected else False
+            collected.append((0.5 * float(((children - again) ** 2).sum()), j, parent, children, same))
+        collected.sort(key=lambda item: item[:2])
+        first, second = collected[:2]
         # The same pair twice is an exact tie in any arithmetic; the leftmost is taken.
         if second[0] - first[0] < 1e-4 and not np.array_equal(first[3], second[3]):
             return False
@@ -106,9 +106,9 @@ def test_less_room_changes_nothing():
     for capacity in (1, 50, 400, 3000):
         encoder = RaeEncoder(PACKED[10], capacity)
         for _ in range(2):
-            found = encoder.encode(Phrases.from_lists(lists))
-            assert found[0].tobytes() == expected[0].tobytes()
-            assert found[1].tobytes() == expected[1].tobytes()
+            result = encoder.encode(Phrases.from_lists(lists))
+            assert result[0].tobytes() == expected[0].tobytes()
+            assert result[1].tobytes() == expected[1].tobytes()
 
 
 @pytest.mark.parametrize("unit", [False, True])

@@ -92,10 +92,10 @@ def test_kernel_against_the_oracle(pairs, few, batch_size, semantic):
     partners = PartnerVectors(true, rows, corrupted, rows) if semantic else None
     side.compiled.run(side.phrases, partners)
     expected = naive_sgd(phrases, parameters, (true, corrupted) if semantic else None, chosen)
-    found = side.module.numpy().arrays()
+    result = side.module.numpy().arrays()
     for name in NAMES:
-        np.testing.assert_allclose(found[name], expected[name], atol=2e-5, err_msg=name)
-        assert (found[name] != parameters.arrays()[name]).any() == (semantic or not name.startswith("transform")), name
+        np.testing.assert_allclose(result[name], expected[name], atol=2e-5, err_msg=name)
+        assert (result[name] != parameters.arrays()[name]).any() == (semantic or not name.startswith("transform")), name
 
 
 @pytest.mark.parametrize("force_torch", [False, True])

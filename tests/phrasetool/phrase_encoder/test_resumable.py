@@ -40,11 +40,11 @@ def test_resuming_gives_the_same_model_as_never_stopping(pairs, loss, encoder, s
     pairs = some_of(pairs, np.arange(150))
     chosen = settings(loss, encoder, learning_rate=0.02, iterations=3)
     whole = train_model(pairs, chosen, lambda: start_of(chosen), TrainingRun(tmp_path / "whole"))
-    done = []
+    recorded = []
 
     def stop(report):
-        done.append(report)
-        if len(done) == stop_after:
+        recorded.append(report)
+        if len(recorded) == stop_after:
             raise StopHere
 
     with pytest.raises(StopHere):
@@ -71,11 +71,11 @@ def test_resuming_after_a_local_minimum_keeps_the_parameters_that_reached_it(
     errors = [report.joint_error for report in history]
     assert len(history) < 8
     assert errors.index(min(errors)) == len(errors) - 1 - patience
-    done = []
+    recorded = []
 
     def stop(report):
-        done.append(report)
-        if len(done) == len(history) - left:
+        recorded.append(report)
+        if len(recorded) == len(history) - left:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -70,5 +70,5 @@ def test_the_same_target_twice_is_not_a_wrong_candidate():
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.lists(st.integers(-3, 3), min_size=1, max_size=20))
 def test_area_equals_the_share_of_ordered_pairs(positive, negative):
     wins = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
-    found = area_under_curve(np.array(positive, float), np.array(negative, float))
-    assert found == pytest.approx(wins / len(positive) / len(negative))
+    result = area_under_curve(np.array(positive, float), np.array(negative, float))
+    assert result == pytest.approx(wins / len(positive) / len(negative))

@@ -27,9 +27,9 @@ def test_has_known_word(lists):
 @given(st.lists(st.tuples(*[st.lists(st.integers(0, 12), max_size=3)] * 2), max_size=12))
 def test_score_pairs_agrees_with_naive(any_model, pairs):
     model = any_model
-    found = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
-    assert found.shape == (len(pairs), 2)
-    for pair, similarities in zip(pairs, found, strict=True):
+    result = model.scorer().score_pairs(*(Phrases.from_lists([pair[side] for pair in pairs]) for side in (0, 1)))
+    assert result.shape == (len(pairs), 2)
+    for pair, similarities in zip(pairs, result, strict=True):
         np.testing.assert_allclose(similarities, naive.similarities(*pair, model), atol=1e-5)
 
 
@@ -80,15 +80,15 @@ def test_capacity_and_threads_do_not_change_a_bit(any_model):
     block = parse(model, TABLES["seven fields"], 4)
     expected = model.scorer().score(block).similarities.tobytes()
     small = BilingualScorer(model.kind.pack(model.source), model.kind.pack(model.target), node_capacity=1)
-    found = []
+    collected = []
     threads = [
-        threading.Thread(target=lambda: found.append(small.score(block).similarities.tobytes())) for _ in range(4)
+        threading.Thread(target=lambda: collected.append(small.score(block).similarities.tobytes())) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [expected] * 4
+    assert collected == [expected] * 4
 
 
 def test_parameters_and_pairs_must_fit(model):

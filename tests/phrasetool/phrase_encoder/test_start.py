@@ -28,17 +28,17 @@ def settings(**changes):
 def test_vectors_of_a_file_come_first(tmp_path, pairs):
     path = tmp_path / "vectors"
     path.write_bytes(b"a 1 2 3 4\nb 4 3 2 1\n")
-    said = []
+    recorded = []
     start = Start(lambda: pytest.fail("the text is not read"), str(path))
     source, target = start_parameters(
-        pairs, settings(vectors="word2vec"), (start, Start()), lambda *one: said.append(one)
+        pairs, settings(vectors="word2vec"), (start, Start()), lambda *one: recorded.append(one)
     )
-    assert [side for side, _ in said] == list(SIDES)
-    assert said[0] == ("source", pytest.approx(2 / 3))
-    found = source.arrays()["word_vectors"]
+    assert [side for side, _ in recorded] == list(SIDES)
+    assert recorded[0] == ("source", pytest.approx(2 / 3))
+    result = source.arrays()["word_vectors"]
     # Centred, so that the two known words are opposite; scaled together.
-    np.testing.assert_allclose(found[1], -found[2], rtol=1e-6)
-    assert found.shape == target.arrays()["word_vectors"].shape == (4, 4)
+    np.testing.assert_allclose(result[1], -result[2], rtol=1e-6)
+    assert result.shape == target.arrays()["word_vectors"].shape == (4, 4)
 
 
 def test_text_or_else_the_phrases_train_the_vectors(pairs):
@@ -46,8 +46,8 @@ def test_text_or_else_the_phrases_train_the_vectors(pairs):
 
     def first(text):
         start = Start((lambda: iter(text)) if text else None)
-        found = start_parameters(pairs, settings(), (start, Start()), lambda side, share: shares.append(share))
-        return found[0].arrays()["word_vectors"]
+        result = start_parameters(pairs, settings(), (start, Start()), lambda side, share: shares.append(share))
+        return result[0].arrays()["word_vectors"]
 
     phrases = list(phrase_sentences(pairs.sources, pairs.source_vocabulary))
     np.testing.assert_array_equal(first(None), first(phrases))

@@ -17,11 +17,11 @@ from tests.phrasetool.phrase_encoder.drawn_vectors import frozen
 def test_the_loss_equals_the_obvious_version(seed, dimension, dtype):
     predicted, positive = np.tanh(np.random.default_rng(seed).normal(size=(2, 3, dimension)))
     loss = VonMisesFisher(concentration=4.0)
-    found = loss.frozen_losses(torch.tensor(predicted, dtype=dtype), frozen(torch.tensor(positive, dtype=dtype)))
-    assert found.dtype == dtype
+    result = loss.frozen_losses(torch.tensor(predicted, dtype=dtype), frozen(torch.tensor(positive, dtype=dtype)))
+    assert result.dtype == dtype
     stated = [naive.von_mises_fisher(p, u, 4.0) for p, u in zip(predicted, positive, strict=True)]
     tolerance = 1e-5 if dtype == torch.float32 else 1e-8
-    np.testing.assert_allclose(found, stated, rtol=tolerance, atol=100 * tolerance)
+    np.testing.assert_allclose(result, stated, rtol=tolerance, atol=100 * tolerance)
 
 
 def test_the_loss_of_a_sphere_by_hand():

@@ -19,17 +19,17 @@ def compared(difference, spread=0.2):
 
 def search(curve, sizes, budget, spread=0.2):
     """Search a known curve; each size is asked for once, the full table first."""
-    asked = []
+    recorded = []
 
     def evaluate(entries):
-        assert entries not in asked
-        asked.append(entries)
+        assert entries not in recorded
+        recorded.append(entries)
         return compared(curve(entries), spread)
 
-    found = search_size(evaluate, sizes, budget)
-    assert asked[0] == sizes[0]
-    assert [trial.entries for trial in found.trials] == asked
-    return found
+    result = search_size(evaluate, sizes, budget)
+    assert recorded[0] == sizes[0]
+    assert [trial.entries for trial in result.trials] == recorded
+    return result
 
 
 @given(st.integers(0, 3_000_000), st.integers(0, 3_000_000))
@@ -48,12 +48,12 @@ def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, borde
     """If the loss only grows, the answer is that of trying all."""
     sizes = size_grid(entries, int(share * entries))
     budget = 0.1
-    found = search(lambda size: -budget * math.sqrt(border * entries / size) if size < entries else 0, sizes, budget)
+    result = search(lambda size: -budget * math.sqrt(border * entries / size) if size < entries else 0, sizes, budget)
     holds = [size for size in sizes if size == entries or math.sqrt(border * entries / size) <= 1]
-    assert found.answer.entries == min(holds)
-    assert not found.lucky
-    assert len(found.trials) <= len(sizes)
-    assert len(found.trials) < 20
+    assert result.answer.entries == min(holds)
+    assert not result.lucky
+    assert len(result.trials) <= len(sizes)
+    assert len(result.trials) < 20
 
 
 @settings(max_examples=100)
@@ -72,16 +72,16 @@ def test_non_inferiority_compares_the_lower_ends(entries, border, spread):
 
 def test_two_hopeless_sizes_end_it():
     sizes = size_grid(1_000_000, 0)
-    found = search(lambda size: 0.0 if size > 400_000 else -9.0, sizes, 0.1)
-    assert min(trial.entries for trial in found.trials) == 125_000
-    assert 400_000 < found.answer.entries < 400_000 * 1.1
+    result = search(lambda size: 0.0 if size > 400_000 else -9.0, sizes, 0.1)
+    assert min(trial.entries for trial in result.trials) == 125_000
+    assert 400_000 < result.answer.entries < 400_000 * 1.1
 
 
 def test_a_dip_hides_no_smaller_table():
     """Where a table half the size is better, the larger one that is worse does not matter."""
     curve = {1_000_000: 0.0, 500_000: -0.3, 250_000: 0.6, 125_000: 0.5}
-    found = search(lambda size: curve.get(size, 0.5 if size >= 100_000 else -2.0), size_grid(1_000_000, 0), 0.1)
-    assert 100_000 <= found.answer.entries < 110_000
+    result = search(lambda size: curve.get(size, 0.5 if size >= 100_000 else -2.0), size_grid(1_000_000, 0), 0.1)
+    assert 100_000 <= result.answer.entries < 110_000
 
 
 def test_luck_is_not_believed():
@@ -90,25 +90,25 @@ def test_luck_is_not_believed():
     def curve(size):
         return 0.0 if size > 600_000 or size == 62_500 else -1.0
 
-    found = search(curve, size_grid(1_000_000, 0), 0.1, spread=1)
-    assert found.answer.entries > 600_000
-    assert [trial.entries for trial in found.lucky] == [62_500]
+    result = search(curve, size_grid(1_000_000, 0), 0.1, spread=1)
+    assert result.answer.entries > 600_000
+    assert [trial.entries for trial in result.lucky] == [62_500]
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.5))
 def test_the_answer_holds_and_its_neighbours_were_tried(seed, noise):
     rng = random.Random(seed)
     sizes = size_grid(500_000, 9_000)
-    found = search(lambda size: rng.gauss(-0.02 * (500_000 / size - 1), noise) if size < 500_000 else 0, sizes, 0.1)
-    tried = [trial.entries for trial in found.trials]
-    assert found.answer.result.difference >= -0.1
-    place = sizes.index(found.answer.entries)
+    result = search(lambda size: rng.gauss(-0.02 * (500_000 / size - 1), noise) if size < 500_000 else 0, sizes, 0.1)
+    tried = [trial.entries for trial in result.trials]
+    assert result.answer.result.difference >= -0.1
+    place = sizes.index(result.answer.entries)
     assert set(sizes[max(place - 2, 0) : place]) <= set(tried)
     assert place == len(sizes) - 1 or sizes[place + 1] in tried
-    by_size = sorted(found.trials, key=lambda trial: trial.entries)
+    by_size = sorted(result.trials, key=lambda trial: trial.entries)
     curve = rising_curve([trial.result.difference for trial in by_size])
     good = [t.entries for t, c in zip(by_size, curve, strict=True) if min(t.result.difference, c) >= -0.1]
-    assert found.answer.entries == min(good)
+    assert result.answer.entries == min(good)
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=12))
@@ -139,11 +139,11 @@ def test_a_difference_and_its_interval():
     rng = np.random.default_rng(3)
     full, pruned = statistics(rng, 60, 0.8), statistics(rng, 60, 0.75)
     bootstrap = Bootstrap(60, samples=40, seed=7)
-    found = compare(bootstrap(pruned), bootstrap(full))
+    result = compare(bootstrap(pruned), bootstrap(full))
     draws = np.random.default_rng(7).choice(60, size=(40, 60), replace=True)
     differences = [corpus_bleu(pruned[drawn]) - corpus_bleu(full[drawn]) for drawn in draws]
-    assert found.bleu == pytest.approx(corpus_bleu(pruned))
-    assert found.difference == pytest.approx(corpus_bleu(pruned) - corpus_bleu(full))
-    np.testing.assert_allclose([found.low, found.high], np.percentile(differences, [2.5, 97.5]), atol=1e-9)
+    assert result.bleu == pytest.approx(corpus_bleu(pruned))
+    assert result.difference == pytest.approx(corpus_bleu(pruned) - corpus_bleu(full))
+    np.testing.assert_allclose([result.low, result.high], np.percentile(differences, [2.5, 97.5]), atol=1e-9)
     same = compare(bootstrap(full), bootstrap(full))
     assert (same.difference, same.low, same.high) == (0, 0, 0)

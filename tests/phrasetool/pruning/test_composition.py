@@ -34,9 +34,9 @@ def losses(entries, jump=0.0, threads=1, block=1000):
     compositions = Compositions()
     for first in range(0, len(entries), block):
         compositions.add(levelled(entries[first : first + block]))
-    found = compositions.losses(jump, threads)
+    result = compositions.losses(jump, threads)
     # In other portions than they were added.
-    return np.concatenate([np.zeros(0, np.float32), *(found.take(7) for _ in range(0, len(entries), 7))])
+    return np.concatenate([np.zeros(0, np.float32), *(result.take(7) for _ in range(0, len(entries), 7))])
 
 
 @given(tables, st.sampled_from([0.0, 0.25]), st.sampled_from([1, 2]), st.sampled_from([1, 3, 1000]))

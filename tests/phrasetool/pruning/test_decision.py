@@ -111,8 +111,8 @@ def test_a_size_fills_up_with_the_best(table, k, protect, size):
 
 
 def test_one_of_threshold_and_size():
-    asked = {"threshold": Threshold("0.5"), "size": 0.5}
-    for method, given_ in (("count", {}), ("count", asked), ("count:1", {"size": 0.5})):
+    request = {"threshold": Threshold("0.5"), "size": 0.5}
+    for method, given_ in (("count", {}), ("count", request), ("count:1", {"size": 0.5})):
         with pytest.raises(ValueError, match="expected a threshold or a size"):
             Rule.of(parse_method(method, None), KeepBest(), **given_)
 

@@ -26,8 +26,8 @@ def test_a_rank_is_the_mean_of_ranks():
     names = ("semantic", "count")
     # The faulty entry has no rank.
     ranks = [(rankdata(parse_method(name).worth(MEASURES)[:4]) - 1) / 3 for name in names]
-    found = parse_method("+".join(names), "rank").worth(MEASURES)
-    np.testing.assert_allclose(found, [*np.mean(ranks, axis=0), FAULTY], rtol=1e-6)
+    result = parse_method("+".join(names), "rank").worth(MEASURES)
+    np.testing.assert_allclose(result, [*np.mean(ranks, axis=0), FAULTY], rtol=1e-6)
 
 
 SEVERAL = st.lists(st.sampled_from([name for name in NAMES if name != "random"]), min_size=2, max_size=4, unique=True)

@@ -64,7 +64,7 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
     if method.thresholds:
         cut = Rule.of(method, best).cut
     ranked, ranking = RankedTable(method, on_disk(measures, part)), Ranking.of(method, measures)
-    worth = np.concatenate([np.zeros(0, np.float32), *(found.worth for found in ranked.parts())])
+    worth = np.concatenate([np.zeros(0, np.float32), *(result.worth for result in ranked.parts())])
     assert worth.tobytes() == ranking.worth.tobytes()
     try:
         expected = decide(ranking, cut, best)
@@ -72,13 +72,13 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
         with pytest.raises(TooSmallError, match=re.escape(str(error))):
             ranked.decide(cut, best)
         return
-    found = ranked.decide(cut, best)
-    assert len(found) == len(measures)
-    np.testing.assert_array_equal(found.keep, expected.keep)
-    reasons, said = ranked.explain(found), explain(ranking, expected)
+    result = ranked.decide(cut, best)
+    assert len(result) == len(measures)
+    np.testing.assert_array_equal(result.keep, expected.keep)
+    reasons, said = ranked.explain(result), explain(ranking, expected)
     # Blocks of the table end anywhere.
     for rows in (slice(0, len(measures)), slice(1, 4), slice(len(measures) // 2, len(measures))):
-        here, there = found.part(rows), expected.part(rows)
+        here, there = result.part(rows), expected.part(rows)
         np.testing.assert_array_equal(here.fails, there.fails)
         np.testing.assert_array_equal(here.protected, there.protected)
         assert not here.silent.any()
@@ -88,5 +88,5 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
 
 @given(measured(), st.sampled_from(["all", "words", "none"]), st.integers(1, 9), st.integers(0, 40))
 def test_what_there_is_room_for(measures, protect, part, entries):
-    found = KeepBestWithinBudget(on_disk(measures, part), protect).best(entries)
-    assert found == KeepBestWithinBudget(measures, protect).best(entries)
+    result = KeepBestWithinBudget(on_disk(measures, part), protect).best(entries)
+    assert result == KeepBestWithinBudget(measures, protect).best(entries)

@@ -77,8 +77,8 @@ def test_blocks_add_up_to_the_table(rows, cuts):
 
 
 def test_a_report():
-    found = counted([(30, 30, 27, True), (2, 2, 0.5, False), (200, 200, 150, True)])
-    assert found.report() == {
+    result = counted([(30, 30, 27, True), (2, 2, 0.5, False), (200, 200, 150, True)])
+    assert result.report() == {
         "total": 177.5, "removed": 177, "removed_share": 0.997183, "entries_without_joint_count": 0,
         "entries_with_derived_count": 0,
         "most_frequent_removed": [
@@ -91,8 +91,8 @@ def test_a_report():
 
 
 def test_one_entry_without_a_count_is_enough_for_no_report():
-    found = counted([(30, 30, 27, True), (2, 2, math.nan, True)])
-    assert (found.missing, found.report()) == (1, None)
+    result = counted([(30, 30, 27, True), (2, 2, math.nan, True)])
+    assert (result.missing, result.report()) == (1, None)
     faulty = OccurrenceCounts.of(
         np.full((1, 3), math.nan), np.ones(1, np.bool_), np.zeros(1, np.bool_), lambda row: ("", "")
     )

@@ -66,11 +66,11 @@ def test_a_damaged_table_is_refused():
 def test_texts_are_those_of_their_words():
     table = toy_pieces()
     words = [b"The", b"bader", b"."]
-    found = table.of_texts(Phrases.from_lists([[0, 1, 2], [], [2, 2]]), words)
+    result = table.of_texts(Phrases.from_lists([[0, 1, 2], [], [2, 2]]), words)
     expected = [
         [piece for number in text for piece in table.of_word(words[number])] for text in ((0, 1, 2), (), (2, 2))
     ]
-    assert [text.tolist() for text in found] == expected
+    assert [text.tolist() for text in result] == expected
 
 
 def test_parts_and_known_pieces():
@@ -125,8 +125,8 @@ def examples(own=False, longest=99, languages=None):
     texts, tags = piece_numbers(sentences, toy_pieces()), tag_numbers(sentences, FakeTagger())
     languages = {"en": 0, "de": 1} if languages is None else languages
     of = [ONE.languages, TWO.languages]
-    found = directed_examples(texts, tags, pairs, languages, of, longest, own)
-    return sorted(zip(found.sources.tolist(), found.targets.tolist(), found.languages.tolist(), strict=True))
+    result = directed_examples(texts, tags, pairs, languages, of, longest, own)
+    return sorted(zip(result.sources.tolist(), result.targets.tolist(), result.languages.tolist(), strict=True))
 
 
 def test_a_pair_is_learnt_in_both_directions_where_the_target_has_tags():
@@ -165,5 +165,5 @@ def test_too_few_pairs_are_refused():
 
 def test_some_examples_can_be_chosen():
     texts = Phrases.from_lists([[1], [2]])
-    found = directed_examples(texts, texts, [np.array([[0, 1]])], {"a": 0, "b": 1}, [("a", "b")], 9)
-    assert (len(found), found.select(np.array([1])).sources.tolist()) == (2, [1])
+    result = directed_examples(texts, texts, [np.array([[0, 1]])], {"a": 0, "b": 1}, [("a", "b")], 9)
+    assert (len(result), result.select(np.array([1])).sources.tolist()) == (2, [1])

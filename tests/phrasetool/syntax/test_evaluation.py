@@ -28,8 +28,8 @@ from tests.toy_treebanks import toy_sentences
 
 
 def test_groups_are_large_enough():
-    found = group_numbers(["a"] * 3 + ["b"] * 2 + ["a"], 3)
-    assert found.tolist() == [0, 0, 0, NO_GROUP, NO_GROUP, 0]
+    result = group_numbers(["a"] * 3 + ["b"] * 2 + ["a"], 3)
+    assert result.tolist() == [0, 0, 0, NO_GROUP, NO_GROUP, 0]
     assert group_numbers([]).tolist() == []
 
 
@@ -49,9 +49,9 @@ def test_accuracies_are_those_of_an_obvious_search():
     vectors = (rng.normal(size=(8, 5))[groups] + rng.normal(size=(300, 5))).astype(np.float32)
     sentences = rng.integers(0, 100, 300)
     for parts in (np.arange(300), sentences):
-        found = neighbour_accuracies(vectors, groups, (1, 5), parts)
+        result = neighbour_accuracies(vectors, groups, (1, 5), parts)
         expected = [naive_accuracy(vectors, groups, count, parts) for count in (1, 5)]
-        assert found == pytest.approx(expected, abs=0.005)
+        assert result == pytest.approx(expected, abs=0.005)
     assert neighbour_accuracies(vectors, groups) == neighbour_accuracies(vectors, groups, (1, 5), np.arange(300))
 
 
@@ -86,20 +86,20 @@ def levenshtein(first, second):
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=8), max_size=6))
 def test_distances_are_those_of_an_obvious_table(sequences):
-    found = edit_distances(sequences)
+    result = edit_distances(sequences)
     for i, first in enumerate(sequences):
         for j, second in enumerate(sequences):
-            assert found[i, j] == levenshtein(first, second) / max(len(first), len(second), 1)
+            assert result[i, j] == levenshtein(first, second) / max(len(first), len(second), 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=20))
 def test_rank_correlation_is_scipys(pairs):
     first, second = (np.array(side, np.float64) for side in zip(*pairs, strict=True))
-    found = rank_correlation(first, second)
+    result = rank_correlation(first, second)
     if np.ptp(first) and np.ptp(second):
-        assert found == pytest.approx(spearmanr(first, second).statistic)
+        assert result == pytest.approx(spearmanr(first, second).statistic)
     else:
-        assert found == 0
+        assert result == 0
 
 
 def test_perfect_and_turned_distances():
@@ -107,11 +107,11 @@ def test_perfect_and_turned_distances():
     angles = np.array([0.0, 0.4, 1.1, 2.0])
     vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     distances = 1 - vectors @ vectors.T
-    wanted = distances.astype(np.float64) / distances.max()
-    right = functional_dissimilarity(vectors, wanted)
+    expected = distances.astype(np.float64) / distances.max()
+    right = functional_dissimilarity(vectors, expected)
     assert (right.fd, right.rho) == (pytest.approx(0, abs=1e-6), pytest.approx(1))
-    literal = functional_dissimilarity(vectors, wanted, literal=True)
-    assert literal.fd == pytest.approx(np.linalg.norm(1 - 2 * wanted) / 4, abs=1e-6)
+    literal = functional_dissimilarity(vectors, expected, literal=True)
+    assert literal.fd == pytest.approx(np.linalg.norm(1 - 2 * expected) / 4, abs=1e-6)
     assert literal.rho == right.rho
 
 
@@ -127,8 +127,8 @@ def test_noise_deceives_fd_and_not_rho():
 
 
 def test_equal_vectors_are_no_fault():
-    found = functional_dissimilarity(np.ones((3, 2), np.float32), edit_distances([[1], [2], [1]]))
-    assert (found.rho, found.fd) == (0, pytest.approx(2 / 3, abs=0.4))
+    result = functional_dissimilarity(np.ones((3, 2), np.float32), edit_distances([[1], [2], [1]]))
+    assert (result.rho, result.fd) == (0, pytest.approx(2 / 3, abs=0.4))
 
 
 TEXTS = toy_lines(30)[0]
@@ -137,15 +137,15 @@ TEXTS = toy_lines(30)[0]
 def test_words_are_weighed_as_everywhere():
     # That of scikit-learn adds 1 to the logarithm, which its smooth variant then needs.
     texts, _ = read_words(TEXTS)
-    found = word_vectors(texts)
+    result = word_vectors(texts)
     counts = (
         TfidfVectorizer(token_pattern=r"\S+", lowercase=False, use_idf=False, norm=None).fit_transform(TEXTS).toarray()
     )
     weighed = counts * np.log(len(TEXTS) / (counts > 0).sum(0))
     weighed /= np.linalg.norm(weighed, axis=1, keepdims=True)
-    np.testing.assert_allclose(found @ found.T - np.diag((found**2).sum(1)),
+    np.testing.assert_allclose(result @ result.T - np.diag((result**2).sum(1)),
                                weighed @ weighed.T - np.diag((weighed**2).sum(1)), atol=1e-6)  # fmt: skip
-    assert found.shape[1] == ((counts > 0).sum(0) > 1).sum()
+    assert result.shape[1] == ((counts > 0).sum(0) > 1).sum()
 
 
 def test_a_word_of_all_texts_says_nothing():
@@ -161,16 +161,16 @@ def test_noise_is_as_the_seed_says():
 def test_the_untrained_encoder_is_that_of_the_seed():
     model = random_syntax_model(1)
     texts, words = read_words(TEXTS)
-    found = untrained_vectors(model.in_pieces(texts, words), model.shape, 1)
-    assert np.array_equal(found, model.encode_texts(texts, words))
-    assert not np.array_equal(found, untrained_vectors(model.in_pieces(texts, words), model.shape, 2))
+    result = untrained_vectors(model.in_pieces(texts, words), model.shape, 1)
+    assert np.array_equal(result, model.encode_texts(texts, words))
+    assert not np.array_equal(result, untrained_vectors(model.in_pieces(texts, words), model.shape, 2))
 
 
 def test_tags_are_counted():
-    found = tag_vectors([[1, 1, 16], []])
-    assert found.shape == (2, 17)
-    assert found[0, [1, 16]].tolist() == [2, 1]
-    assert found.sum() == pytest.approx(3)
+    result = tag_vectors([[1, 1, 16], []])
+    assert result.shape == (2, 17)
+    assert result[0, [1, 16]].tolist() == [2, 1]
+    assert result.sum() == pytest.approx(3)
 
 
 SENTENCES = toy_sentences("en", 120, 1)
@@ -179,23 +179,23 @@ TAGS = [[UPOS.index(tag) for tag in one.tags] for one in SENTENCES]
 
 
 def test_it_is_measured_beside_what_cannot_know():
-    found = syntax_quality(random_syntax_model(), LINES, TAGS)
-    assert (found.sentences, found.compared, found.literal) == (120, 120, False)
-    assert found.groups == 4
-    assert list(found.vectors) == ["model", "words", "untrained", "random", "tags"]
+    result = syntax_quality(random_syntax_model(), LINES, TAGS)
+    assert (result.sentences, result.compared, result.literal) == (120, 120, False)
+    assert result.groups == 4
+    assert list(result.vectors) == ["model", "words", "untrained", "random", "tags"]
     # Their counts tell these sentences apart.
-    assert found.vectors["tags"].nearest_1 == 1
-    assert found.vectors["tags"].rho > 0.9
-    assert abs(found.vectors["random"].rho) < 0.1
-    assert found.vectors["random"].nearest_5 == pytest.approx(found.chance, abs=0.1)
-    assert found == syntax_quality(random_syntax_model(), LINES, TAGS)
+    assert result.vectors["tags"].nearest_1 == 1
+    assert result.vectors["tags"].rho > 0.9
+    assert abs(result.vectors["random"].rho) < 0.1
+    assert result.vectors["random"].nearest_5 == pytest.approx(result.chance, abs=0.1)
+    assert result == syntax_quality(random_syntax_model(), LINES, TAGS)
     # The seed of the model is that of the untrained one.
-    assert found.vectors["untrained"] == found.vectors["model"]
+    assert result.vectors["untrained"] == result.vectors["model"]
 
 
 def test_equal_sentences_count_once():
-    found = syntax_quality(random_syntax_model(), [*LINES, *LINES], [*TAGS, *TAGS])
-    assert found == syntax_quality(random_syntax_model(), LINES, TAGS)
+    result = syntax_quality(random_syntax_model(), [*LINES, *LINES], [*TAGS, *TAGS])
+    assert result == syntax_quality(random_syntax_model(), LINES, TAGS)
 
 
 def test_the_definition_of_the_paper_can_be_had():
@@ -207,17 +207,17 @@ def test_the_definition_of_the_paper_can_be_had():
 def test_phrases_of_a_sentence_are_no_neighbours():
     origins = np.zeros(len(LINES), np.int64)
     origins[0] = 1
-    found = syntax_quality(random_syntax_model(), LINES, TAGS, origins=origins)
-    assert found.vectors["tags"].nearest_1 != 1
+    result = syntax_quality(random_syntax_model(), LINES, TAGS, origins=origins)
+    assert result.vectors["tags"].nearest_1 != 1
 
 
 def test_distances_need_no_groups():
     few = LINES[:5], TAGS[:5]
-    found = syntax_distances(random_syntax_model(), *few)
-    assert list(found) == ["model", "words", "untrained", "random", "tags"]
+    result = syntax_distances(random_syntax_model(), *few)
+    assert list(result) == ["model", "words", "untrained", "random", "tags"]
     literal = syntax_distances(random_syntax_model(), *few, literal=True)
-    assert literal["tags"].rho == found["tags"].rho > 0.5
-    assert literal["tags"].fd != found["tags"].fd
+    assert literal["tags"].rho == result["tags"].rho > 0.5
+    assert literal["tags"].fd != result["tags"].fd
     whole = syntax_quality(random_syntax_model(), LINES, TAGS).vectors
     same = syntax_distances(random_syntax_model(), LINES, TAGS)
     assert {name: one.rho for name, one in same.items()} == {name: one.rho for name, one in whole.items()}

@@ -44,9 +44,9 @@ def test_vectors_are_those_of_torch(layers):
     with torch.no_grad():
         padded = torch.from_numpy(texts.padded(40).astype(np.int64))
         expected = SyntaxNetwork(shape, arrays).encode(padded, torch.from_numpy(texts.lengths))[0].numpy()
-    found = SyntaxVectors(arrays, shape)(texts)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    result = SyntaxVectors(arrays, shape)(texts)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 @given(st.lists(st.lists(st.integers(0, 29), max_size=12), max_size=12), st.randoms())
@@ -86,8 +86,8 @@ def by_torch(text, tags, language):
     with torch.no_grad():
         vectors, last = network.encode(torch.tensor([text]), torch.tensor([len(text)]))
         logits = network.decode(vectors, last, torch.tensor([language]), torch.tensor([tags]))[0]
-    wanted = [*tags, END]
-    return float(torch.log_softmax(logits, 1)[range(len(wanted)), wanted].mean())
+    expected = [*tags, END]
+    return float(torch.log_softmax(logits, 1)[range(len(expected)), expected].mean())
 
 
 @pytest.mark.parametrize("language", [0, 1])
@@ -95,10 +95,10 @@ def test_means_are_those_of_torch(language):
     rng = np.random.default_rng(language)
     texts = [rng.integers(0, 30, length).tolist() for length in (3, 1, 9, 9, 2, 40)]
     tags = [rng.integers(0, 17, length).tolist() for length in (1, 6, 2, 2, 6, 12)]
-    found = SCORE(Phrases.from_lists(texts), Phrases.from_lists(tags), language)
-    assert found.dtype == np.float32
+    result = SCORE(Phrases.from_lists(texts), Phrases.from_lists(tags), language)
+    assert result.dtype == np.float32
     expected = [by_torch(text, sequence, language) for text, sequence in zip(texts, tags, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 TEXT = st.lists(st.integers(0, 29), min_size=1, max_size=6)
@@ -144,16 +144,16 @@ def test_what_is_unknown_or_too_long_has_no_vector():
     texts = ["☃", "☃ ☃", "☃ The", "The " * 30, ""]
     assert model.encode(texts).any(1).tolist() == [False, False, True, False, False]
     assert model.too_long(texts).tolist() == [False, False, False, True, False]
-    found = model.cosines(texts, ["The"] * 5)
-    assert np.isnan(found).tolist() == [True, True, False, True, True]
+    result = model.cosines(texts, ["The"] * 5)
+    assert np.isnan(result).tolist() == [True, True, False, True, True]
 
 
 def test_cosines_are_those_of_the_vectors():
     model = random_syntax_model()
-    found = model.cosines(LINES[:5], LINES[5:])
+    result = model.cosines(LINES[:5], LINES[5:])
     vectors = model.encode(LINES).astype(np.float64)
     unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
-    np.testing.assert_allclose(found, (unit[:5] * unit[5:]).sum(1), atol=1e-6)
+    np.testing.assert_allclose(result, (unit[:5] * unit[5:]).sum(1), atol=1e-6)
     assert model.cosines(["The"], ["The"])[0] == pytest.approx(1)
     assert model.cosines([], []).shape == (0,)
     with pytest.raises(ValueError, match="1 sources and 2 targets"):
@@ -214,18 +214,18 @@ TEXTS = [line.encode() for side in toy_lines(20) for line in side]
 
 def test_the_nearest_are_those_of_the_greatest_cosine():
     model = random_syntax_model()
-    found, searched = nearest_by_syntax(model, TEXTS[3], *read_words([*TEXTS, TEXTS[3], TEXTS[5]]), 4)
+    result, searched = nearest_by_syntax(model, TEXTS[3], *read_words([*TEXTS, TEXTS[3], TEXTS[5]]), 4)
     assert searched == len(set(TEXTS))
     others = [line for line in dict.fromkeys(TEXTS) if line != TEXTS[3]]
     cosines = model.cosines([TEXTS[3]] * len(others), others)
     order = np.argsort(-cosines, kind="stable")[:4]
-    assert [text for text, _ in found] == [others[number] for number in order]
-    np.testing.assert_allclose([cosine for _, cosine in found], cosines[order], atol=1e-6)
+    assert [text for text, _ in result] == [others[number] for number in order]
+    np.testing.assert_allclose([cosine for _, cosine in result], cosines[order], atol=1e-6)
 
 
 def test_there_may_be_fewer_than_wanted():
-    found, searched = nearest_by_syntax(random_syntax_model(), b"The", *read_words([b"The", b"Die"]), 9)
-    assert ([text for text, _ in found], searched) == ([b"Die"], 2)
+    result, searched = nearest_by_syntax(random_syntax_model(), b"The", *read_words([b"The", b"Die"]), 9)
+    assert ([text for text, _ in result], searched) == ([b"Die"], 2)
 
 
 def test_what_is_unknown_has_no_neighbours():
@@ -238,20 +238,20 @@ SOURCES, TARGETS = ([line.encode() for line in side] for side in toy_lines(12))
 
 def test_it_is_the_likelihood_of_what_the_tagger_says(toy_tagger):
     model = random_syntax_model()
-    found = tag_log_probabilities(model, toy_tagger, SOURCES, TARGETS, "de")
+    result = tag_log_probabilities(model, toy_tagger, SOURCES, TARGETS, "de")
     tags = toy_tagger.tag([line.decode().split() for line in TARGETS], "de")
     numbers = [[UPOS.index(part) for tag in line for part in tag.split("+")] for line in tags]
     assert any(len(line) > len(text.split()) for line, text in zip(numbers, TARGETS, strict=True))
     pieces = model.in_pieces(*read_words(SOURCES))
-    np.testing.assert_allclose(found, model.likelihood(pieces, Phrases.from_lists(numbers), 1), atol=1e-6)
-    assert (found < 0).all()
+    np.testing.assert_allclose(result, model.likelihood(pieces, Phrases.from_lists(numbers), 1), atol=1e-6)
+    assert (result < 0).all()
 
 
 def test_nothing_is_said_of_what_is_unknown(toy_tagger):
     model = random_syntax_model(longest=9)
     texts, translations = ["☃".encode(), b"The", b"The " * 30, b"The"], [b"Die", "☃".encode(), b"Die", b""]
-    found = tag_log_probabilities(model, toy_tagger, texts, translations, "de")
-    assert np.isnan(found).tolist() == [True, False, True, True]
+    result = tag_log_probabilities(model, toy_tagger, texts, translations, "de")
+    assert np.isnan(result).tolist() == [True, False, True, True]
     assert tag_log_probabilities(model, toy_tagger, [], [], "de").shape == (0,)
 
 

@@ -41,8 +41,8 @@ def test_texts_of_one_length_and_others_are_read_alike(monkeypatch):
     # Twenty of two pieces, ten of five, a few of other lengths, in random order.
     lengths = rng.permutation([2] * 20 + [5] * 10 + [1, 3, 3, 9])
     texts = [rng.integers(0, 9, length).tolist() for length in lengths]
-    given, counts = batch(texts)
-    vectors, last = network.encode(given, counts)
+    inputs, counts = batch(texts)
+    vectors, last = network.encode(inputs, counts)
     for number, text in enumerate(texts):
         alone, own = network.encode(*batch([text]))
         torch.testing.assert_close(alone[0], vectors[number], atol=1e-6, rtol=0)
@@ -52,7 +52,7 @@ def test_texts_of_one_length_and_others_are_read_alike(monkeypatch):
     for alike in (8, 1000):
         monkeypatch.setattr(syntax_network, "_MIN_GROUP", alike)
         network.zero_grad()
-        vectors, last = network.encode(given, counts)
+        vectors, last = network.encode(inputs, counts)
         (vectors.square().sum() + last.sum()).backward()
         taught.append([value.grad.clone() for value in network.parameters() if value.grad is not None])
     assert len(taught[0]) == len(taught[1])
@@ -76,11 +76,11 @@ def test_it_learns_to_write_tags_by_language():
     optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
     texts, lengths = batch([[1, 2], [1, 2], [3, 4], [3, 4]])
     languages, tags = torch.tensor([0, 1, 0, 1]), torch.tensor([[1, 2], [2, 1], [3, END], [4, 4]])
-    wanted = torch.cat([tags, torch.full((4, 1), END)], 1)
+    expected = torch.cat([tags, torch.full((4, 1), END)], 1)
     for _ in range(150):
         optimizer.zero_grad()
         logits = network.decode(*network.encode(texts, lengths), languages, tags)
-        loss = cross_entropy(logits.flatten(0, 1), wanted.flatten())
+        loss = cross_entropy(logits.flatten(0, 1), expected.flatten())
         loss.backward()
         optimizer.step()
     assert float(loss.detach()) < 0.3
@@ -106,12 +106,12 @@ def test_the_decoder_can_go_without_dropout():
 
 def test_dropout_is_as_the_seed_says():
     network = SyntaxNetwork(SHAPE, dropout=0.5)
-    found = []
+    collected = []
     for seed in (1, 1, 2):
         network.seed_dropout(seed)
-        found.append(network.encode(*batch([[1, 2, 3]]))[0].detach().numpy())
-    assert np.array_equal(found[0], found[1])
-    assert not np.array_equal(found[0], found[2])
+        collected.append(network.encode(*batch([[1, 2, 3]]))[0].detach().numpy())
+    assert np.array_equal(collected[0], collected[1])
+    assert not np.array_equal(collected[0], collected[2])
     alone = SyntaxNetwork(SHAPE).encode(*batch([[1, 2, 3]]))[0].detach().numpy()
     assert np.array_equal(network.eval().encode(*batch([[1, 2, 3]]))[0].detach().numpy(), alone)
 
@@ -137,11 +137,11 @@ def test_states_and_gradients_are_those_of_pytorch(lengths, sizes, seed, behind)
     shapes = ((steps, batch, inputs), (batch, constant), (batch, units), (batch, units))
     read, same, state, cell = given_ = [torch.randn(shape, requires_grad=True) for shape in shapes]
     there = torch.arange(steps)[:, None] < torch.tensor(lengths)
-    wanted = torch.randn(steps, batch, units) * there[..., None]
+    expected = torch.randn(steps, batch, units) * there[..., None]
 
     def taught(states):
         leaves = [*given_, *layer.parameters()]
-        return torch.autograd.grad((states * wanted).sum(), leaves)
+        return torch.autograd.grad((states * expected).sum(), leaves)
 
     ours = layer_states(layer, read, same, (state, cell), np.array(lengths))
     assert not ours[~there].any()
@@ -162,7 +162,7 @@ def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
     )
     ends = (tags != END).sum(1)
     inside = torch.arange(4) <= ends[:, None]
-    found = []
+    collected = []
     for automatic in (False, True):
         monkeypatch.setattr(torch, "is_autocast_enabled", lambda device, answer=automatic: answer)
         network.seed_dropout(5)
@@ -170,6 +170,6 @@ def test_the_decoder_is_the_same_where_pytorch_runs_it(monkeypatch):
         logits = network.decode(*network.encode(texts, lengths), languages, tags)
         # What is dropped behind the decoder is drawn for the same places in both.
         logits[inside].square().sum().backward()
-        found.append([logits[inside].detach(), *[value.grad.clone() for value in network.parameters()]])
-    for one, other in zip(*found, strict=True):
+        collected.append([logits[inside].detach(), *[value.grad.clone() for value in network.parameters()]])
+    for one, other in zip(*collected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

@@ -78,11 +78,11 @@ def test_the_development_loss_is_the_mean_of_a_tag_without_dropout():
     total, tags = 0.0, 0
     with torch.no_grad():
         for number in range(len(there)):
-            text, wanted = there.texts[number].tolist(), [*there.tags[number].tolist(), 17]
+            text, expected = there.texts[number].tolist(), [*there.tags[number].tolist(), 17]
             vectors, last = made.network.encode(torch.tensor([text]), torch.tensor([len(text)]))
-            logits = made.network.decode(vectors, last, torch.tensor([0]), torch.tensor([wanted[:-1]]))[0]
-            total -= float(torch.log_softmax(logits, 1)[range(len(wanted)), wanted].sum())
-            tags += len(wanted)
+            logits = made.network.decode(vectors, last, torch.tensor([0]), torch.tensor([expected[:-1]]))[0]
+            total -= float(torch.log_softmax(logits, 1)[range(len(expected)), expected].sum())
+            tags += len(expected)
     assert report.development_loss == pytest.approx(total / tags, rel=1e-5)
 
 
@@ -119,14 +119,14 @@ def test_examples_that_read_one_sentence_are_together_and_it_is_read_once(monkey
     encode = made.network.eval().encode
     monkeypatch.setattr(made.network, "encode", lambda texts, *rest: (read.append(len(texts)), encode(texts, *rest))[1])
     with torch.no_grad():
-        logits, wanted = made._logits(some, batches[0])
+        logits, expected = made._logits(some, batches[0])
         alone = [made._logits(some, batches[0][[row]]) for row in range(9)]
     assert read == [3, *[1] * 9]
     steps = logits.shape[0] // 9
     for row, (own, tags) in enumerate(alone):
         count = len(tags)
         there = slice(row * steps, row * steps + count)
-        assert torch.equal(wanted[there], tags)
+        assert torch.equal(expected[there], tags)
         torch.testing.assert_close(logits[there], own, atol=1e-6, rtol=1e-6)
 
 

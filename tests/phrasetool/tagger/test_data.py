@@ -91,19 +91,19 @@ def test_joined_tags_are_learnt_where_they_are_frequent():
 
 
 def test_sentences_come_as_words_and_where_they_differ_as_moses_has_them():
-    found = tagger_examples({"de": [IM, PLAIN], "en": [ISNT]}, (*UPOS, "ADP+DET"), 101)
+    result = tagger_examples({"de": [IM, PLAIN], "en": [ISNT]}, (*UPOS, "ADP+DET"), 101)
     words = ["In dem Haus", "Im Haus", "Das Haus", "is n't", "isn 't"]
     languages = ["de"] * 3 + ["en"] * 2
     tags = ["ADP DET NOUN", "ADP+DET NOUN", "DET NOUN", "AUX PART", "AUX PART"]
-    assert found.lengths.tolist() == [3, 2, 2, 2, 2]
-    assert len(found) == 5
+    assert result.lengths.tolist() == [3, 2, 2, 2, 2]
+    assert len(result) == 5
     for number, (text, language, wanted) in enumerate(zip(words, languages, tags, strict=True)):
-        part = slice(found.offsets[number], found.offsets[number + 1])
-        assert np.array_equal(found.rows[found.words[part]], feature_rows(text.split(), language, 101))
-        assert np.array_equal(found.rows[found.lower[part]], feature_rows(text.lower().split(), language, 101))
-        assert [(*UPOS, "ADP+DET")[i] for i in found.tags[part]] == wanted.split()
+        part = slice(result.offsets[number], result.offsets[number + 1])
+        assert np.array_equal(result.rows[result.words[part]], feature_rows(text.split(), language, 101))
+        assert np.array_equal(result.rows[result.lower[part]], feature_rows(text.lower().split(), language, 101))
+        assert [(*UPOS, "ADP+DET")[i] for i in result.tags[part]] == wanted.split()
 
 
 def test_a_tag_that_is_not_learnt_has_no_number():
-    found = tagger_examples({"de": [IM]}, UPOS, 101)
-    assert found.tags.tolist()[3:] == [NO_TAG, UPOS.index("NOUN")]
+    result = tagger_examples({"de": [IM]}, UPOS, 101)
+    assert result.tags.tolist()[3:] == [NO_TAG, UPOS.index("NOUN")]

@@ -42,8 +42,8 @@ def test_unknown_languages_are_refused_with_the_known_ones():
 def test_identity_tells_weights_tags_and_languages_apart():
     other = tagger()
     other.arrays["output.bias"] = other.arrays["output.bias"] + np.float32(1)
-    found = {tagger().identity, other.identity, tagger(("de",)).identity, tagger(tags=(*UPOS, "A+B")).identity}
-    assert len(found) == 4
+    result = {tagger().identity, other.identity, tagger(("de",)).identity, tagger(tags=(*UPOS, "A+B")).identity}
+    assert len(result) == 4
     assert tagger().identity == tagger().identity
 
 
@@ -78,15 +78,15 @@ def setting(layers, lengths, seed=1):
 @pytest.mark.parametrize("layers", [1, 2])
 def test_scores_are_those_of_torch_for_each_sentence_alone(layers):
     shape, network, rows, sentences = setting(layers, [3, 1, 0, 9, 9, 2])
-    found = tag_scores(network.arrays(), shape, sentences, rows)
-    assert found.dtype == np.float32
-    assert found.shape == (24, 4)
+    result = tag_scores(network.arrays(), shape, sentences, rows)
+    assert result.dtype == np.float32
+    assert result.shape == (24, 4)
     for number in range(len(sentences)):
         words = sentences[number]
         if len(words):
             with torch.no_grad():
                 alone = network(torch.from_numpy(rows[words].astype(np.int64)), np.array([len(words)]))
-            part = found[sentences.offsets[number] : sentences.offsets[number + 1]]
+            part = result[sentences.offsets[number] : sentences.offsets[number + 1]]
             np.testing.assert_allclose(part, alone.numpy(), rtol=1e-5, atol=1e-5)
 
 

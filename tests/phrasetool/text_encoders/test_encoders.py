@@ -191,10 +191,10 @@ def test_the_prompt_of_the_folder_is_used(sentence_encoder):
     file = sentence_encoder / "config_sentence_transformers.json"
     settings = json.loads(file.read_text())
     file.write_text(json.dumps({**settings, "prompts": {"q": "query "}, "default_prompt_name": "q"}))
-    found = SentenceEncoder(sentence_encoder).encode(TEXTS, "source")
+    result = SentenceEncoder(sentence_encoder).encode(TEXTS, "source")
     expected = SentenceTransformer(str(sentence_encoder), device="cpu").encode(TEXTS, show_progress_bar=False)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert np.abs(found - plain).max() > 1e-3
+    np.testing.assert_allclose(result, expected, atol=1e-6)
+    assert np.abs(result - plain).max() > 1e-3
 
 
 def test_long_texts_of_sentence_transformers_are_counted(sentence_encoder):
@@ -231,10 +231,10 @@ def test_kinds_are_told_by_what_folders_hold(tmp_path):
         TransformerEncoder: plain,
     }
     for kind, folder in folders.items():
-        found = find_text_encoder(folder)
-        encoder = found.load()
+        result = find_text_encoder(folder)
+        encoder = result.load()
         assert type(encoder) is kind
-        assert found.identity == encoder.identity
+        assert result.identity == encoder.identity
         assert encoder.encode(["a"], "source").shape == (1, encoder.dimension)
     assert len({find_text_encoder(folder).identity for folder in folders.values()}) == 3
 
@@ -294,9 +294,9 @@ def registered(monkeypatch):
 
 
 def test_encoders_of_other_packages(registered, tmp_path):
-    found = find_text_encoder(f"lengths:{tmp_path}")
-    assert found.identity == "lengths-lengths-1"
-    encoder = found.load()
+    result = find_text_encoder(f"lengths:{tmp_path}")
+    assert result.identity == "lengths-lengths-1"
+    encoder = result.load()
     assert encoder.path == str(tmp_path)
     assert encoder.encode(["abc"], "target").tolist() == [[3, 0]]
 

@@ -28,8 +28,8 @@ def _code(sentinel):
 
 
 def _change(file, **changes):
-    found = json.loads(file.read_text())
-    file.write_text(json.dumps({**found, **changes}))
+    report = json.loads(file.read_text())
+    file.write_text(json.dumps({**report, **changes}))
 
 
 def auto_map(folder, sentinel):
@@ -147,9 +147,9 @@ def test_commands_refuse_them_in_one_line(attack, tmp_path):
     sentinel = tmp_path / "sentinel"
     expected = attack(plain, sentinel)
     table = write(tmp_path / "t.gz", table_lines(30))
-    done = run_outside("annotate", table, "--encoder", plain, PYTHONPATH=str(tmp_path))
-    assert done.code == 1
-    assert expected in done.message
+    outcome = run_outside("annotate", table, "--encoder", plain, PYTHONPATH=str(tmp_path))
+    assert outcome.code == 1
+    assert expected in outcome.message
     assert not sentinel.exists()
     assert not list(tmp_path.glob("*vectors*"))
 
@@ -201,8 +201,8 @@ def test_looking_at_a_folder_imports_no_library(tmp_path):
         "import sys; from phrasetool.text_encoders.encoders import find_text_encoder; "
         "find_text_encoder(sys.argv[1]); sys.exit(bool({'torch', 'transformers', 'tokenizers'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code, plain], env=clean_environment(), timeout=120, check=False)
-    assert done.returncode == 0
+    outcome = subprocess.run([sys.executable, "-c", code, plain], env=clean_environment(), timeout=120, check=False)
+    assert outcome.returncode == 0
 
 
 def test_libraries_are_told_to_stay_off_the_network(monkeypatch):

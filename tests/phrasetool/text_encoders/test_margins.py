@@ -34,10 +34,10 @@ def test_margins_are_those_of_the_definition(n):
     reached = nearness(sources, sample_rows(targets)), nearness(targets, sample_rows(sources))
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 40, 200), rng.integers(0, 30, 200)
-    found, known = pair_similarities(*rows, (sources, targets), reached, True)
+    result, known = pair_similarities(*rows, (sources, targets), reached, True)
     exact = sources.astype(np.float64), targets.astype(np.float64)
     expected = [naive_margin(exact[0][s], exact[1][t], *exact, 10) for s, t in zip(*rows, strict=True)]
-    np.testing.assert_allclose(found, np.clip(expected, -1, 1), atol=1e-5)
+    np.testing.assert_allclose(result, np.clip(expected, -1, 1), atol=1e-5)
     assert known.all()
     cosines, _ = pair_similarities(*rows, (sources, targets), reached, False)
     np.testing.assert_allclose(cosines, (exact[0][rows[0]] * exact[1][rows[1]]).sum(1).clip(-1, 1), atol=1e-6)
@@ -48,22 +48,22 @@ def test_every_half_precision_number_is_widened_exactly():
     finite = finite[np.isfinite(finite) & (np.abs(finite) <= 1)]
     rows = np.arange(len(finite))
     one = np.ones((1, 1), np.float16)
-    found, known = pair_similarities(
+    result, known = pair_similarities(
         rows, np.zeros(len(rows), np.int64), (finite[:, None], one), (np.zeros(0, np.float32),) * 2, False
     )
     # The square of a number below 1e-23 would vanish; there is none in half precision.
     np.testing.assert_array_equal(known, finite != 0)
-    np.testing.assert_array_equal(found, finite.astype(np.float32))
+    np.testing.assert_array_equal(result, finite.astype(np.float32))
 
 
 def test_phrases_without_a_vector_have_no_opinion():
     sources, targets = halves(5, 4, 1, zero=[2]), halves(5, 4, 2, zero=[3])
     reached = nearness(sources, sample_rows(targets)), nearness(targets, sample_rows(sources))
-    found, known = pair_similarities(
+    result, known = pair_similarities(
         np.array([0, 2, 1, -1, 0]), np.array([0, 0, 3, 0, -1]), (sources, targets), reached, True
     )
     assert known.tolist() == [True, False, False, False, False]
-    assert found[1:].tolist() == [0, 0, 0, 0]
+    assert result[1:].tolist() == [0, 0, 0, 0]
     assert reached[0][2] == 0
 
 
@@ -77,11 +77,11 @@ def test_fewer_others_than_are_looked_at():
 @pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, 3 * ROWS + 5])
 def test_nearness_does_not_depend_on_threads_or_neighbours(rows):
     vectors, others = halves(rows, 24, 1), sample_rows(halves(500, 24, 2))
-    found = nearness(vectors, others, 1)
-    np.testing.assert_array_equal(found, nearness(vectors, others, 3))
-    np.testing.assert_array_equal(found[-1:], nearness(vectors[-1:], others, 1))
+    result = nearness(vectors, others, 1)
+    np.testing.assert_array_equal(result, nearness(vectors, others, 3))
+    np.testing.assert_array_equal(result[-1:], nearness(vectors[-1:], others, 1))
     products = np.sort(vectors.astype(np.float64) @ others.astype(np.float64).T)[:, -10:]
-    np.testing.assert_allclose(found, products.mean(1), atol=1e-6)
+    np.testing.assert_allclose(result, products.mean(1), atol=1e-6)
 
 
 def test_centring():
@@ -93,19 +93,19 @@ def test_centring():
     np.testing.assert_allclose(centre, exact.mean(0), atol=1e-6)
     exact -= exact.mean(0)
     exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-    found = np.concatenate(list(prepared(vectors, centre)))
-    assert found.dtype == np.float16
-    assert not found[[0, ROWS]].any()
-    np.testing.assert_allclose(np.delete(found, [0, ROWS], axis=0).astype(np.float64), exact, atol=1e-3)
+    result = np.concatenate(list(prepared(vectors, centre)))
+    assert result.dtype == np.float16
+    assert not result[[0, ROWS]].any()
+    np.testing.assert_allclose(np.delete(result, [0, ROWS], axis=0).astype(np.float64), exact, atol=1e-3)
 
 
 def test_samples_are_seeded_and_hold_no_zeros():
     vectors = halves(900, 4, 1, zero=range(0, 900, 3))
-    found = sample_rows(vectors, 50)
-    np.testing.assert_array_equal(found, sample_rows(vectors, 50))
-    assert found.shape == (50, 4)
-    assert found.any(1).all()
-    assert np.abs(found - sample_rows(vectors, 50, seed=2)).max() > 0
+    result = sample_rows(vectors, 50)
+    np.testing.assert_array_equal(result, sample_rows(vectors, 50))
+    assert result.shape == (50, 4)
+    assert result.any(1).all()
+    assert np.abs(result - sample_rows(vectors, 50, seed=2)).max() > 0
     assert len(sample_rows(vectors, 5000)) == 600
 
 

@@ -19,9 +19,9 @@ class Given:
 
 
 def test_vectors_of_the_right_shape_pass():
-    found = encoded(Given([[1, 2]]), ["a"], "source", "given")
-    assert found.dtype == np.float32
-    assert found.tolist() == [[1, 2]]
+    result = encoded(Given([[1, 2]]), ["a"], "source", "given")
+    assert result.dtype == np.float32
+    assert result.tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from tests.variants import for_each
 
 def distances(source_rows, target_rows):
     """A pair is the more similar the nearer its rows are; row 0 has no vector."""
-    found = -np.abs(source_rows - target_rows).astype(np.float32) / 1000
-    return found, (source_rows != 0) & (target_rows != 0)
+    result = -np.abs(source_rows - target_rows).astype(np.float32) / 1000
+    return result, (source_rows != 0) & (target_rows != 0)
 
 
 ROWS = np.arange(1000)
@@ -144,16 +144,16 @@ def contents(folder):
 
 
 def test_vectors_come_back_in_canonical_order(tmp_path):
-    found = phrases()
-    store = fill(tmp_path / "s", encoder := Hashed(), found)
+    result = phrases()
+    store = fill(tmp_path / "s", encoder := Hashed(), result)
     assert store.complete
     assert store.counts == (522, 523)
     assert store.over_long == 1
-    expected = unit_rows(encoder.encode(found.texts[0], "source")).astype(np.float16)
+    expected = unit_rows(encoder.encode(result.texts[0], "source")).astype(np.float16)
     np.testing.assert_array_equal(store.vectors("source"), expected)
     keys, rows = store.keys("target")
-    np.testing.assert_array_equal(keys, found.keys[1])
-    np.testing.assert_array_equal(rows, found.rows[1])
+    np.testing.assert_array_equal(keys, result.keys[1])
+    np.testing.assert_array_equal(rows, result.rows[1])
     assert [side for side, _ in encoder.asked] == ["source"] * 3 + ["target"] * 3 + ["source"]
 
 

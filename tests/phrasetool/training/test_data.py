@@ -103,9 +103,9 @@ def pairs_with_equal_sides(total, equal):
 
 
 def doubts(check, *arguments):
-    found = []
-    check(*arguments, found.append)
-    return found
+    collected = []
+    check(*arguments, collected.append)
+    return collected
 
 
 @pytest.mark.parametrize(("total", "equal"), [(15, 0), (20, 20), (99, 99), (100, 98), (2000, 1000)])

@@ -39,8 +39,8 @@ class Toy(EpochTrainer[Report]):
         return float(np.mean(losses))
 
     def _report(self, loss):
-        found = self.development[self.epoch - 1] if self.development else None
-        return Report(self.epoch, loss, found, self.updates_done)
+        result = self.development[self.epoch - 1] if self.development else None
+        return Report(self.epoch, loss, result, self.updates_done)
 
     def _goodness(self, report):
         return None if report["development_loss"] is None else -report["development_loss"]

@@ -28,14 +28,14 @@ def test_room_is_asked_for(tmp_path):
 
 
 def test_what_is_forced_is_told(tmp_path):
-    told = []
+    recorded = []
     error = PhraseToolError("poor")
     with pytest.raises(PhraseToolError) as raised:
-        TrainingRun(tmp_path, warn=told.append).refuse(error)
+        TrainingRun(tmp_path, warn=recorded.append).refuse(error)
     assert raised.value is error
-    assert told == []
-    TrainingRun(tmp_path, force=True, warn=told.append).refuse(error)
-    assert told == ["poor"]
+    assert recorded == []
+    TrainingRun(tmp_path, force=True, warn=recorded.append).refuse(error)
+    assert recorded == ["poor"]
 
 
 def test_a_saved_model_takes_the_place_of_the_checkpoint(tmp_path, model):

@@ -97,9 +97,9 @@ def test_candidates_are_all_that_is_used():
     module = small("gru", 8, 20)
     sources = sentences(6, 8, 4)
     candidates = [np.array([i + 1, i + 2]) for i in range(6)]
-    found = translate(module, sources, TEMPERATURE, 2, candidates)
-    assert any(translation.words for translation in found)
-    for i, translation in enumerate(found):
+    result = translate(module, sources, TEMPERATURE, 2, candidates)
+    assert any(translation.words for translation in result)
+    for i, translation in enumerate(result):
         assert set(translation.words) <= {i + 1, i + 2}
     everything = [np.arange(20)] * 6
     assert translate(module, sources, TEMPERATURE, 2, everything) == translate(module, sources, TEMPERATURE, 2)
@@ -122,8 +122,8 @@ def test_a_wider_beam_is_better_on_the_whole_and_threads_are_put_back():
 def test_lengths():
     assert max_output_lengths(np.array([1, 10, 511])).tolist() == [7, 25, 511]
     module = small("transformer")
-    (found,) = translate(module, Phrases.from_lists([[1] * 300]), TEMPERATURE, candidates=[np.array([1])])
-    assert len(found.words) <= 511
+    (result,) = translate(module, Phrases.from_lists([[1] * 300]), TEMPERATURE, candidates=[np.array([1])])
+    assert len(result.words) <= 511
 
 
 def test_unknown_words_are_copied_or_looked_up():
@@ -141,15 +141,15 @@ def test_every_position_has_its_nearest_words(kind):
     naive = NaiveTranslator(module.architecture, module.arrays())
     sentence = Phrases.from_lists([[3, 1]])
     (translation,) = translate(module, sentence, 0.3)
-    found = nearest_words(module, sentence, 0.3, 4)
-    assert len(found) == len(translation.words) + 1
-    for place, near in enumerate(found):
+    result = nearest_words(module, sentence, 0.3, 4)
+    assert len(result) == len(translation.words) + 1
+    for place, near in enumerate(result):
         vector = unit(naive.predict([3, 1], translation.words[:place])[0])
         cosines = module.targets.numpy() @ vector
         best = np.argsort(-cosines)[:4]
         assert near.words.tolist() == best.tolist()
         np.testing.assert_allclose(near.cosines, cosines[best], atol=1e-5)
-    ends = [near.words[0] for near in found]
+    ends = [near.words[0] for near in result]
     assert ends[:-1] == list(translation.words)
 
 
@@ -169,9 +169,9 @@ def scores(module, sources, pairs, reading):
     numbers = np.array([number for number, _ in pairs])
     targets = Phrases.from_lists([target for _, target in pairs])
     order = pair_order(numbers, targets)
-    found = np.empty(len(pairs))
-    found[order] = pair_scores(module, sources, targets.select(order), numbers[order], reading, SCORING_TEMPERATURE)
-    return found
+    result = np.empty(len(pairs))
+    result[order] = pair_scores(module, sources, targets.select(order), numbers[order], reading, SCORING_TEMPERATURE)
+    return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,9 +195,9 @@ def test_densities_look_at_the_wanted_word_alone():
         vectors = [unit(naive.predict(sources[number].tolist(), words[:i])[0]) for i in range(len(words))]
         cosines = [vector @ module.targets[word].numpy() for vector, word in zip(vectors, words, strict=True)]
         expected.append(sum((cosine - 1) / SCORING_TEMPERATURE for cosine in cosines))
-    found = scores(module, sources, pairs, "density")
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
-    assert (found < 0).all()
+    result = scores(module, sources, pairs, "density")
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
+    assert (result < 0).all()
     with pytest.raises(ValueError, match="no densities"):
         scores(small("softmax"), sources, pairs, "density")
 
@@ -225,8 +225,8 @@ def pairs(count, seed=0):
     rng = np.random.default_rng(seed)
 
     def sides():
-        found = [rng.integers(0, 13, rng.integers(0, 7)).tolist() for _ in range(count // 2)]
-        return [found[i] for i in rng.integers(0, len(found), count)]
+        result = [rng.integers(0, 13, rng.integers(0, 7)).tolist() for _ in range(count // 2)]
+        return [result[i] for i in rng.integers(0, len(result), count)]
 
     sources, targets = sides(), sides()
     return [*sources, [1] * 512, [2], [3] * 511], [*targets, [2], [1] * 512, [4]]
@@ -299,13 +299,13 @@ def lists():
 def test_scores_are_those_of_each_hypothesis_alone(lists, backward):
     sources, hypotheses, sentences = lists
     module = random_translator(WORDS, WORDS)
-    found = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward)
+    result = list_scores(module, 1.0, sources, hypotheses, sentences, backward=backward)
     for i, sentence in enumerate(sentences):
         ours, theirs = sources[sentence].tolist(), hypotheses[i].tolist()
         # No words are read as an unknown one.
         expected = alone(module, theirs or [0], ours) if backward else alone(module, ours, theirs)
-        assert found[i] == pytest.approx(expected, abs=2e-4)
-    assert np.ptp(found) > 1
+        assert result[i] == pytest.approx(expected, abs=2e-4)
+    assert np.ptp(result) > 1
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -342,5 +342,5 @@ def test_the_number_of_threads_of_torch_is_given_back(lists):
 def test_a_list_of_nothing_but_no_words():
     module = random_translator(WORDS, WORDS)
     sources, nothing = Phrases.from_lists([[1, 2], []]), Phrases.from_lists([[], []])
-    found = list_scores(module, 1.0, sources, nothing, np.array([0, 1]), backward=False)
-    assert found == pytest.approx([alone(module, [1, 2], []), alone(module, [0], [])], abs=2e-4)
+    result = list_scores(module, 1.0, sources, nothing, np.array([0, 1]), backward=False)
+    assert result == pytest.approx([alone(module, [1, 2], []), alone(module, [0], [])], abs=2e-4)

@@ -106,14 +106,14 @@ def trained(centring):
 @pytest.mark.parametrize("centring", ["plain", "centred"])
 def test_new_words_are_of_the_space_that_is_predicted(centring):
     model, known = trained(centring)
-    found = new_target_vectors(model, [b"new", b"t1"], known)
+    result = new_target_vectors(model, [b"new", b"t1"], known)
     middle = np.mean([known[word] for word in TARGET.words[1:]], axis=0) if centring == "centred" else 0
-    assert set(found) == {b"new"}
-    np.testing.assert_allclose(found[b"new"], known[b"new"] - middle, rtol=1e-4, atol=1e-5)
+    assert set(result) == {b"new"}
+    np.testing.assert_allclose(result[b"new"], known[b"new"] - middle, rtol=1e-4, atol=1e-5)
     # As if the word had been in the vocabulary without moving its middle.
-    row = model.with_words(found).arrays["targets"][-2]
-    wanted = known[b"new"] - middle
-    np.testing.assert_allclose(row, wanted / np.linalg.norm(wanted), rtol=1e-4, atol=1e-5)
+    row = model.with_words(result).arrays["targets"][-2]
+    expected = known[b"new"] - middle
+    np.testing.assert_allclose(row, expected / np.linalg.norm(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_other_vectors_are_refused():

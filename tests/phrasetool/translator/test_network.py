@@ -28,13 +28,13 @@ def test_all_steps_at_once_equal_the_obvious_version(kind):
     naive = NaiveTranslator(module.architecture, module.arrays())
     sources, targets = sentences(5, 8, 4), sentences(5, 6, 3, seed=3, shortest=0)
     with torch.no_grad():
-        found = module.predict(module.encode(sources), padded_targets(targets, module.end)).numpy()
+        result = module.predict(module.encode(sources), padded_targets(targets, module.end)).numpy()
     expected = [
         naive.predict(source.tolist(), target[:i].tolist())[0]
         for source, target in zip(sources, targets, strict=True)
         for i in range(len(target) + 1)
     ]
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -115,8 +115,8 @@ def test_sources_without_words_and_long_ones():
 
 
 def test_padded_targets():
-    found = padded_targets(Phrases.from_lists([[1, 2], [], [3]]), 9)
-    assert found.tolist() == [[1, 2, 9], [9, NOTHING, NOTHING], [3, 9, NOTHING]]
+    result = padded_targets(Phrases.from_lists([[1, 2], [], [3]]), 9)
+    assert result.tolist() == [[1, 2, 9], [9, NOTHING, NOTHING], [3, 9, NOTHING]]
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "softmax", "transformer"])

@@ -9,11 +9,11 @@ from tests.variants import for_each
 
 
 def test_every_loss_makes_settings_and_what_they_say_comes_back():
-    found = losses()
-    assert {"syn-projection", "syn-difference", "vmf", "sampled", "most-informative", "cosine"} <= set(found)
-    assert set(SOFTMAX_LOSSES) <= set(found)
-    assert "max-margin" not in found
-    for loss in found:
+    result = losses()
+    assert {"syn-projection", "syn-difference", "vmf", "sampled", "most-informative", "cosine"} <= set(result)
+    assert set(SOFTMAX_LOSSES) <= set(result)
+    assert "max-margin" not in result
+    for loss in result:
         settings = TranslatorSettings.from_options({"units": 8}, loss=loss, seed=3)
         assert (settings.loss, settings.seed, settings.architecture.units) == (loss, 3, 8)
         assert (settings.objective is None) == (loss in SOFTMAX_LOSSES) == (not settings.architecture.continuous)

@@ -42,8 +42,8 @@ def test_every_loss_learns(loss, preset):
 def test_a_translator_learns_to_translate(tmp_path):
     pairs, development, table, settings = prepared(600, epochs=12, units=64)
     model = train_translator(pairs, development, table, settings, TrainingRun(tmp_path))
-    found = translate(model.network, development.sources, model.temperature)
-    right = [t.words == tuple(target.tolist()) for t, target in zip(found, development.targets, strict=True)]
+    result = translate(model.network, development.sources, model.temperature)
+    right = [t.words == tuple(target.tolist()) for t, target in zip(result, development.targets, strict=True)]
     assert np.mean(right) > 0.6
     assert 0 < model.temperature < 1
     assert TranslatorModel.load(tmp_path).identity == model.identity
@@ -71,19 +71,19 @@ class _StopError(Exception):
 
 @pytest.mark.parametrize("options", [{"dropout": 0.2, "schedule": "linear"}, {"loss": "cross-entropy"}])
 def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, options):
-    given = prepared(80, 10, **options)
+    inputs = prepared(80, 10, **options)
 
     def stop(report):
         if report.epoch == 2:
             raise _StopError
 
-    whole = train_translator(*given, TrainingRun(tmp_path / "whole"))
+    whole = train_translator(*inputs, TrainingRun(tmp_path / "whole"))
     with pytest.raises(_StopError):
-        train_translator(*given, TrainingRun(tmp_path / "part", on_report=stop))
+        train_translator(*inputs, TrainingRun(tmp_path / "part", on_report=stop))
     with pytest.raises(ModelError, match="unfinished training"):
-        train_translator(*given, TrainingRun(tmp_path / "part"))
+        train_translator(*inputs, TrainingRun(tmp_path / "part"))
     later = []
-    part = train_translator(*given, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
+    part = train_translator(*inputs, TrainingRun(tmp_path / "part", resume=True, on_report=later.append))
     assert [report.epoch for report in later] == [3]
     assert part.identity == whole.identity
     for file in ("weights.safetensors", "training.jsonl", "config.json"):
@@ -167,9 +167,9 @@ def test_worth_is_that_of_a_word(trainer):
         reading = "density" if continuous else "normalised"
         (score,) = pair_scores(module, *one, np.zeros(1, np.int64), reading, 1.0)
         expected.append(score / (len(targets[i]) + 1) + continuous)
-    found = _mean_word_scores(module, sources, targets)
-    assert found == pytest.approx(expected, abs=1e-5)
-    assert all(map(math.isfinite, found))
+    result = _mean_word_scores(module, sources, targets)
+    assert result == pytest.approx(expected, abs=1e-5)
+    assert all(map(math.isfinite, result))
 
 
 @pytest.mark.parametrize("epochs", [1, 6])
@@ -178,19 +178,19 @@ def test_no_temperature_of_a_grid_is_more_likely(epochs):
     trainer = TranslatorTrainer(pairs, development, table, settings)
     list(trainer.run())
     module = trainer.kept()
-    found = fitted_temperature(module, development, 1)
+    result = fitted_temperature(module, development, 1)
     with torch.no_grad():
         targets = padded_targets(development.targets, module.end)
         predicted = functional.normalize(module.predict(module.encode(development.sources), targets), dim=1)
         cosines = (predicted @ module.targets.T).double()
-        wanted = targets[targets >= 0]
+        expected = targets[targets >= 0]
 
     def likelihood(temperature):
-        return float(torch.log_softmax(cosines / temperature, 1).gather(1, wanted[:, None]).mean())
+        return float(torch.log_softmax(cosines / temperature, 1).gather(1, expected[:, None]).mean())
 
     grid = [math.exp(x) for x in np.linspace(-7, 2, 200)]
-    assert likelihood(found) >= max(map(likelihood, grid)) - 1e-4
-    assert found == pytest.approx(max(grid, key=likelihood), rel=0.06)
+    assert likelihood(result) >= max(map(likelihood, grid)) - 1e-4
+    assert result == pytest.approx(max(grid, key=likelihood), rel=0.06)
 
 
 def test_a_softmax_has_one():

@@ -44,13 +44,13 @@ def all_text(root):
 
 
 def test_points_say_their_numbers(drawing):
-    found = titles(drawing, "point")
+    result = titles(drawing, "point")
     start = "composition+semantic: 10 % (200 entries): BLEU 35.95 (35.15 to 36.75)"
-    assert f"{start}, −0.05 to the full table, p = 0.200" in found
-    assert any("composition: 5 % (100 entries): BLEU 35.00" in title and "p < 0.001" in title for title in found)
+    assert f"{start}, −0.05 to the full table, p = 0.200" in result
+    assert any("composition: 5 % (100 entries): BLEU 35.00" in title and "p < 0.001" in title for title in result)
     # Near the full table there is no point of the random tables; on the whole each point is there once.
-    assert sum(title.startswith("random") for title in found) == 3
-    assert sum(title.startswith("composition:") for title in found) == 6
+    assert sum(title.startswith("random") for title in result) == 3
+    assert sum(title.startswith("composition:") for title in result) == 6
     assert titles(drawing, "full") == ["full table: BLEU 36.00 (35.20 to 36.80)"] * 2
 
 
@@ -175,10 +175,10 @@ def test_histogram_bars_say_their_numbers():
 @pytest.mark.parametrize("narrow", [False, True])
 def test_map_shows_any_phrase(narrow):
     root = ElementTree.fromstring(draw_map(phrase_map(), "m", narrow))
-    found = titles(root, "source")
-    assert len(found) == 60
+    result = titles(root, "source")
+    assert len(result) == 60
     for phrase in NASTY:
-        assert any(title.startswith(f"{printable(phrase)} – <{printable(phrase)}> (") for title in found)
+        assert any(title.startswith(f"{printable(phrase)} – <{printable(phrase)}> (") for title in result)
     named = set(all_text(root))
     assert len(named) > 10
     # Each label has the class that gives it a halo in the page.

@@ -33,15 +33,15 @@ def test_facts_of_any_shape():
         "commands": ["a b", ["c", "d"]],
         "seconds": {"all": 59.96},
     }
-    found = {facts.name: facts for facts in fact_lists(facts)}
-    assert found["config"].rows == (
+    result = {facts.name: facts for facts in fact_lists(facts)}
+    assert result["config"].rows == (
         ("prune.sizes", "0.1, 0.05"),
         ("prune.quick", "yes"),
         ("prune.x", ""),
         ("seed", "1"),
     )
-    assert [value for _, value in found["commands"].rows] == ["a b", "c d"]
-    assert found["time"].rows == (("all", "60.0 s"),)
+    assert [value for _, value in result["commands"].rows] == ["a b", "c d"]
+    assert result["time"].rows == (("all", "60.0 s"),)
     assert list(fact_lists({})) == []
     write_report("x", {}, facts)
 

@@ -132,5 +132,5 @@ def test_no_program(monkeypatch):
 
 def test_program_explains_itself():
     """The scratch copy is tried out without arguments, which must not start any work."""
-    done = subprocess.run([find_program()], capture_output=True, check=False, timeout=20)
-    assert b"Usage" in done.stderr
+    outcome = subprocess.run([find_program()], capture_output=True, check=False, timeout=20)
+    assert b"Usage" in outcome.stderr

@@ -37,9 +37,9 @@ def test_counts_what_sets_share(first, second, data):
 def test_intersects_sets(sets, data):
     wanted = data.draw(st.lists(st.lists(st.integers(0, len(sets) - 1), max_size=4), max_size=6))
     parts = Phrases.from_lists(wanted)
-    found = as_sets(sets).intersect(parts.words.astype(np.int64), parts.offsets)
+    result = as_sets(sets).intersect(parts.words.astype(np.int64), parts.offsets)
     expected = [sorted(set.intersection(*(sets[i] for i in part))) if part else [] for part in wanted]
-    assert numbers_in(found) == expected
+    assert numbers_in(result) == expected
 
 
 def test_sides_of_different_length_are_refused():
@@ -91,10 +91,10 @@ def test_a_corpus_of_empty_sentences():
 
 
 def check_sets(sentences, phrases, index):
-    found = index.find(Phrases.from_lists(phrases))
+    result = index.find(Phrases.from_lists(phrases))
     expected = [sorted(sentences_of([phrase], sentences)) for phrase in phrases]
-    assert numbers_in(found) == expected
-    assert found.counts.tolist() == [len(s) for s in expected]
+    assert numbers_in(result) == expected
+    assert result.counts.tolist() == [len(s) for s in expected]
 
 
 @given(CORPUS, st.lists(st.lists(st.integers(-1, WORDS), max_size=5), max_size=20), st.integers(1, 6))

@@ -12,7 +12,7 @@ LENGTHS = st.sampled_from([1, 5, 64, 65, 130])
 @st.composite
 def spans(draw, length=LENGTHS, most=40):
     """Spans that may be covered one after another: free, and less than a window behind the first gap."""
-    n, covered, found = draw(length), set(), []
+    n, covered, result = draw(length), set(), []
     for _ in range(draw(st.integers(0, most))):
         gap = next(i for i in range(n + 1) if i not in covered)
         free = [i for i in range(gap, min(n, gap + WINDOW)) if i not in covered]
@@ -24,5 +24,5 @@ def spans(draw, length=LENGTHS, most=40):
         while end + 1 < min(n, gap + WINDOW) and end + 1 not in covered and draw(st.booleans()):
             end += 1
         covered |= set(range(start, end + 1))
-        found.append((start, end))
-    return n, found
+        result.append((start, end))
+    return n, result

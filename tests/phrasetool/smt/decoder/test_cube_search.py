@@ -52,8 +52,8 @@ def test_cube_search_explores_as_the_naive_search_does(language_models, first):
         size, beam, pops = limits_of(seed)
         expected = Search(model, sentence, size, beam, cube=True).by_cubes(pops).scores()[:20]
         options = search_options(model, algorithm="cube", stack_size=size, beam_threshold=beam, pop_limit=pops)
-        found = translator.translate(ids, options, 20, distinct=False, factor=1000)
-        assert close(found.steps.scores.tolist(), expected), seed
+        result = translator.translate(ids, options, 20, distinct=False, factor=1000)
+        assert close(result.steps.scores.tolist(), expected), seed
 
 
 @pytest.mark.parametrize("first", range(0, 100, 50))
@@ -63,5 +63,5 @@ def test_stack_search_keeps_what_the_naive_search_keeps(language_models, first):
         model, sentence, translator, ids = distinct_example(seed, language_models)
         size = limits_of(seed)[0]
         expected = Search(model, sentence, size).by_stacks().scores()[0]
-        found = translator.translate(ids, search_options(model, stack_size=size))
-        assert close(float(found.steps.scores[0]), expected), seed
+        result = translator.translate(ids, search_options(model, stack_size=size))
+        assert close(float(result.steps.scores[0]), expected), seed

@@ -28,12 +28,12 @@ def our_steps(model, translator, sentence, found):
 def test_all_derivations(language_models, algorithm, seed):
     model, sentence, translator, ids = example(seed, language_models, longest=4)
     expected = sorted(((naive.score(model, d), d) for d in naive.derivations(model, sentence)), key=lambda p: -p[0])
-    found = translator.translate(ids, search_options(model, algorithm=algorithm), ALL, distinct=False)
-    assert close(found.steps.scores.tolist(), [score for score, _ in expected])
-    ours = our_steps(model, translator, sentence, found)
+    result = translator.translate(ids, search_options(model, algorithm=algorithm), ALL, distinct=False)
+    assert close(result.steps.scores.tolist(), [score for score, _ in expected])
+    ours = our_steps(model, translator, sentence, result)
     assert Counter(ours) == Counter(steps_of(d) for _, d in expected)
-    for d in range(0, len(found), 7):
-        check_features(model, translator, sentence, found, d)
+    for d in range(0, len(result), 7):
+        check_features(model, translator, sentence, result, d)
 
 
 @settings(max_examples=60)
@@ -44,12 +44,12 @@ def test_distinct_translations(language_models, seed):
     for d in naive.derivations(model, sentence):
         words, score = naive.target(d), naive.score(model, d)
         best[words] = max(best.get(words, -np.inf), score)
-    found = translator.translate(ids, search_options(model), ALL)
-    ours = {tuple(translator.text(found, d).split()): found.steps.scores[d] for d in range(len(found))}
-    assert len(ours) == len(found)
+    result = translator.translate(ids, search_options(model), ALL)
+    ours = {tuple(translator.text(result, d).split()): result.steps.scores[d] for d in range(len(result))}
+    assert len(ours) == len(result)
     assert ours.keys() == best.keys()
     assert all(close(float(score), best[words]) for words, score in ours.items())
-    assert np.all(np.diff(found.steps.scores) <= 1e-9)
+    assert np.all(np.diff(result.steps.scores) <= 1e-9)
 
 
 @settings(max_examples=40)
@@ -79,14 +79,14 @@ def test_the_search_for_distinct_ones_ends(language_models):
     translator, texts = translator_of(model, [[b"a"] * 8], language_models.ours[0])
     derivations = sum(1 for _ in naive.derivations(model, [b"a"] * 8))
     for count, factor, expected in [(5, 1, 5), (5, 4, 20), (ALL, 1, derivations)]:
-        found = translator.translate(texts[0], search_options(model), count, distinct=False, factor=factor)
-        assert len(found) == min(count, expected)
+        result = translator.translate(texts[0], search_options(model), count, distinct=False, factor=factor)
+        assert len(result) == min(count, expected)
         assert len(translator.translate(texts[0], search_options(model), count, factor=factor)) == 1
 
 
 def test_a_large_score_difference_keeps_its_order(language_models):
     """Copies cost 100 each; the differences between the derivations around them are small."""
     model, sentence, translator, ids = example(17, language_models)
-    found = translator.translate(ids, search_options(model), 50, distinct=False)
-    for d in range(len(found)):
-        check_features(model, translator, sentence, found, d)
+    result = translator.translate(ids, search_options(model), 50, distinct=False)
+    for d in range(len(result)):
+        check_features(model, translator, sentence, result, d)

@@ -113,17 +113,17 @@ def check_derivation(model, sentence, reference, table, found, placed, leave_one
 @given(SEEDS, st.booleans())
 def test_agrees_with_naive(seed, leave_one_out):
     model, sentence, reference = random_pair(random.Random(seed), 5)
-    found, table = decode(model, sentence, reference, leave_one_out=leave_one_out)
-    assert found.outcome == naive_outcome(model, sentence, reference)
-    if found.outcome != REACHED:
-        assert math.isnan(found.score)
-        assert len(found.entries) == 0
+    result, table = decode(model, sentence, reference, leave_one_out=leave_one_out)
+    assert result.outcome == naive_outcome(model, sentence, reference)
+    if result.outcome != REACHED:
+        assert math.isnan(result.score)
+        assert len(result.entries) == 0
         return
     placed = naive.placements(model, sentence, reference)
     every = naive.forced_derivations(model, sentence, reference, placed)
     best = max(naive.forced_score(model, d, placed, leave_one_out) for d in every)
-    assert found.score == pytest.approx(best, rel=1e-5, abs=1e-4)
-    check_derivation(model, sentence, reference, table, found, placed, leave_one_out)
+    assert result.score == pytest.approx(best, rel=1e-5, abs=1e-4)
+    check_derivation(model, sentence, reference, table, result, placed, leave_one_out)
 
 
 @settings(max_examples=60)
@@ -131,20 +131,20 @@ def test_agrees_with_naive(seed, leave_one_out):
 def test_partial_cover_agrees_with_naive(seed):
     model, sentence, reference = random_pair(random.Random(seed), 3)
     reference = reference[:4]
-    found, table = decode(model, sentence, reference, partial=True)
-    assert found.outcome == naive_outcome(model, sentence, reference)
-    if found.outcome in (REACHED, EMPTY):
+    result, table = decode(model, sentence, reference, partial=True)
+    assert result.outcome == naive_outcome(model, sentence, reference)
+    if result.outcome in (REACHED, EMPTY):
         return
     placed = naive.with_gaps(sentence, reference, naive.placements(model, sentence, reference))
     scores = [
         naive.forced_score(model, d, placed) for d in naive.forced_derivations(model, sentence, reference, placed)
     ]
     if not scores:
-        assert math.isnan(found.score)
+        assert math.isnan(result.score)
         return
-    assert found.score == pytest.approx(max(scores), rel=1e-6, abs=1e-3)
+    assert result.score == pytest.approx(max(scores), rel=1e-6, abs=1e-3)
     # What is listed are entries that fit.
-    for number, start, end, place in zip(found.entries, found.starts, found.ends, found.places, strict=True):
+    for number, start, end, place in zip(result.entries, result.starts, result.ends, result.places, strict=True):
         words = [table.target_symbols.words[w] for w in table.targets[number]]
         assert words == reference[place : place + len(words)]
         assert end - start + 1 == np.diff(table.index.offsets)[table.sources_of(np.array([number]))[0]]
@@ -181,8 +181,8 @@ def phrase_model(pairs, **changes):
 )
 def test_outcomes(pairs, sentence, reference, limit, outcome):
     model = phrase_model(pairs, distortion_limit=limit)
-    found, _ = decode(model, sentence.split(), reference.split())
-    assert REASONS[found.outcome] == REASONS[outcome]
+    result, _ = decode(model, sentence.split(), reference.split())
+    assert REASONS[result.outcome] == REASONS[outcome]
     assert naive_outcome(model, sentence.split(), reference.split()) == outcome
 
 
@@ -193,19 +193,19 @@ def test_the_table_limit_does_not_apply():
 
 def test_a_partial_cover_uses_what_it_can():
     model = phrase_model([(b"a", b"v"), (b"b", b"w"), (b"c", b"x"), (b"c d", b"x y")])
-    found, table = decode(model, b"a b c d".split(), b"v w z x y".split(), partial=True)
-    assert found.outcome == UNPRODUCED_TARGET
+    result, table = decode(model, b"a b c d".split(), b"v w z x y".split(), partial=True)
+    assert result.outcome == UNPRODUCED_TARGET
     # One gap must take a source word for `z`; the long phrase saves more than `a` or `b`.
     pairs = [(table.target_symbols.join(table.targets[e]), int(s)) for e, s in
-             zip(found.entries, found.starts, strict=True)]  # fmt: skip
+             zip(result.entries, result.starts, strict=True)]  # fmt: skip
     assert (b"x y", 2) in pairs
     assert len(pairs) == 2
     # In target order.
-    assert found.places.tolist() == sorted(found.places.tolist())
-    assert found.score < -1000
+    assert result.places.tolist() == sorted(result.places.tolist())
+    assert result.score < -1000
     # Nothing at all can be used.
-    found, _ = decode(phrase_model([(b"a", b"v")]), [b"a"], [b"w"], partial=True)
-    assert (found.outcome, len(found.entries)) == (UNCOVERED_SOURCE, 0)
+    result, _ = decode(phrase_model([(b"a", b"v")]), [b"a"], [b"w"], partial=True)
+    assert (result.outcome, len(result.entries)) == (UNCOVERED_SOURCE, 0)
 
 
 def counted(counts, scores=(0.5, 0.25, 0.125, 0.0625)):
@@ -230,11 +230,11 @@ def test_leave_one_out_of_hand_computed_cases(counts, sentence, reference, inver
     model = naive.Model([counted(counts)], {**weights, "TranslationModel": [1.0, 10.0, 100.0, 1000.0]})
     kept = 10 * math.log(0.25) + 1000 * math.log(0.0625)
     expected = kept + math.log(inverse) + 100 * math.log(direct)
-    found, _ = decode(model, sentence.split(), reference.split(), leave_one_out=True)
-    assert found.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
-    found, _ = decode(model, sentence.split(), reference.split())
+    result, _ = decode(model, sentence.split(), reference.split(), leave_one_out=True)
+    assert result.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
+    result, _ = decode(model, sentence.split(), reference.split())
     expected = kept + math.log(0.5) + 100 * math.log(0.125)
-    assert found.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
+    assert result.score == pytest.approx(len(sentence.split()) * expected, rel=1e-5)
 
 
 def test_leave_one_out_prefers_what_was_seen_elsewhere():

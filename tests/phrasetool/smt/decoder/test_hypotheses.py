@@ -27,9 +27,9 @@ from tests.phrasetool.smt.decoder.drawn_spans import EMPTY, spans
 
 @given(spans())
 def test_coverage_is_a_set(drawn):
-    n, found = drawn
+    n, result = drawn
     gap, mask, covered = 0, EMPTY, set()
-    for start, end in found:
+    for start, end in result:
         gap, mask = cover(gap, np.uint64(mask), start, end)
         covered |= set(range(start, end + 1))
         assert gap == next(i for i in range(n + 1) if i not in covered)
@@ -178,21 +178,21 @@ def test_what_recombination_compares_of_a_span():
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 1 << 63, (1 << 64) - 1]), st.integers(-1, 2)), max_size=40))
 def test_what_has_equal_keys_is_chained_in_order(keys):
     firsts, following = chains(np.array([a for a, _ in keys], np.uint64), np.array([b for _, b in keys], np.int32))
-    found = []
+    collected = []
     for first in firsts.tolist():
         chain = [first]
         while following[chain[-1]] >= 0:
             chain.append(int(following[chain[-1]]))
-        found.append(chain)
+        collected.append(chain)
     expected = {}
     for number, key in enumerate(keys):
         expected.setdefault(key, []).append(number)
-    assert found == list(expected.values())
+    assert collected == list(expected.values())
 
 
 @given(spans(length=st.integers(1, 12), most=5), st.data())
 def test_future_after_is_the_sum_over_the_gaps(drawn, data):
-    n, found = drawn
+    n, actual = drawn
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     future = rng.normal(-5, 2, (n + 1, n + 1))
     future[np.arange(n + 1), np.arange(n + 1)] = 0
@@ -210,7 +210,7 @@ def test_future_after_is_the_sum_over_the_gaps(drawn, data):
 
     gap, mask, covered = 0, EMPTY, set()
     before = future[0, n]
-    for start, end in found:
+    for start, end in actual:
         before = future_after(future, before, gap, np.uint64(mask), n, start, end)
         gap, mask = cover(gap, np.uint64(mask), start, end)
         covered |= set(range(start, end + 1))

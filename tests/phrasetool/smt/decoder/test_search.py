@@ -24,9 +24,9 @@ def test_without_pruning_both_find_the_naive_best(language_models, seed):
     model, sentence, translator, ids = example(seed, language_models)
     best = max(naive.score(model, d) for d in naive.derivations(model, sentence))
     for algorithm in ("stack", "cube"):
-        found = translator.translate(ids, search_options(model, algorithm=algorithm))
-        assert close(float(found.steps.scores[0]), best)
-        check_features(model, translator, sentence, found)
+        result = translator.translate(ids, search_options(model, algorithm=algorithm))
+        assert close(float(result.steps.scores[0]), best)
+        check_features(model, translator, sentence, result)
 
 
 @settings(max_examples=60)
@@ -36,15 +36,15 @@ def test_with_pruning_the_derivation_is_one_of_the_model(language_models, seed, 
     best = max(naive.score(model, d) for d in naive.derivations(model, sentence))
     for algorithm in ("stack", "cube"):
         options = search_options(model, algorithm=algorithm, stack_size=size, beam_threshold=beam, pop_limit=pops)
-        found = translator.translate(ids, options)
-        check_features(model, translator, sentence, found)
-        assert found.steps.scores[0] <= best + TOLERANCE
+        result = translator.translate(ids, options)
+        check_features(model, translator, sentence, result)
+        assert result.steps.scores[0] <= best + TOLERANCE
 
 
 def check_long(model, translator, sentence, ids, options):
     for algorithm in ("stack", "cube"):
-        found = translator.translate(ids, replace(options, algorithm=algorithm))
-        check_features(model, translator, sentence, found)
+        result = translator.translate(ids, replace(options, algorithm=algorithm))
+        check_features(model, translator, sentence, result)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -69,10 +69,10 @@ def test_no_gap_stays_open_beyond_the_window(language_models):
     model.weights = {name: [0.0] * len(values) for name, values in model.weights.items()}
     model.weights["Distortion"] = [-1.0]
     translator, texts = translator_of(model, [sentence], language_models.ours[0])
-    found = translator.translate(texts[0], search_options(model, stack_size=20))
-    check_features(model, translator, sentence, found)
+    result = translator.translate(texts[0], search_options(model, stack_size=20))
+    check_features(model, translator, sentence, result)
     before = 0
-    for start, end in zip(found.steps.starts.tolist(), found.steps.ends.tolist(), strict=True):
+    for start, end in zip(result.steps.starts.tolist(), result.steps.ends.tolist(), strict=True):
         assert end - before < 64
         if start == before:
             break
@@ -82,10 +82,10 @@ def test_no_gap_stays_open_beyond_the_window(language_models):
 @given(SEEDS)
 def test_the_sentence_end_is_not_scored_after_an_empty_phrase(language_models, seed):
     model, sentence, translator, ids = example(seed, language_models, longest=3, empty=0.9)
-    found = {algorithm: translator.translate(ids, search_options(model, algorithm=algorithm))
-             for algorithm in ("stack", "cube")}  # fmt: skip
+    result = {algorithm: translator.translate(ids, search_options(model, algorithm=algorithm))
+              for algorithm in ("stack", "cube")}  # fmt: skip
     best = max(naive.score(model, d) for d in naive.derivations(model, sentence))
-    for translation in found.values():
+    for translation in result.values():
         assert close(float(translation.steps.scores[0]), best)
         check_features(model, translator, sentence, translation)
 
@@ -95,10 +95,10 @@ def test_an_empty_translation_scores_no_words(language_models):
     weights = {**NO_WEIGHTS, "LM": [1.0], "WordPenalty": [1.0], "PhrasePenalty": [0.5]}
     model = naive.Model(entries, weights, language_models.kenlm[0])
     translator, texts = translator_of(model, [[b"a", b"a"]], language_models.ours[0])
-    found = translator.translate(texts[0], search_options(model))
-    assert translator.text(found) == b""
-    assert found.features.tolist() == [[0, 0, 0, 2, 0]]
-    assert found.steps.scores.tolist() == [1.0]
+    result = translator.translate(texts[0], search_options(model))
+    assert translator.text(result) == b""
+    assert result.features.tolist() == [[0, 0, 0, 2, 0]]
+    assert result.steps.scores.tolist() == [1.0]
 
 
 def spans_allowed(limit, length):
@@ -121,12 +121,12 @@ def test_distortion_limit(language_models, limit):
     translator, texts = translator_of(model, [sentence], language_models.ours[0])
     for algorithm in ("stack", "cube"):
         options = search_options(model, algorithm=algorithm)
-        found = translator.translate(texts[0], options, 1000, distinct=False, factor=1000)
+        result = translator.translate(texts[0], options, 1000, distinct=False, factor=1000)
         orders = {
-            tuple(found.steps.starts[first:last].tolist())
-            for first, last in zip(found.steps.offsets, found.steps.offsets[1:], strict=False)
+            tuple(result.steps.starts[first:last].tolist())
+            for first, last in zip(result.steps.offsets, result.steps.offsets[1:], strict=False)
         }
-        assert len(orders) == len(found)
+        assert len(orders) == len(result)
         assert orders == spans_allowed(limit, 5)
     # What Moses' two conditions say of single words.
     assert ((1, 0, 2, 3, 4) in orders) == (limit < 0 or limit >= 2)
@@ -141,6 +141,6 @@ def test_distortion_limit(language_models, limit):
 def test_a_stack_of_one_still_translates(language_models):
     model, sentence, translator, ids = example(5, language_models)
     for algorithm in ("stack", "cube"):
-        found = translator.translate(ids, search_options(model, algorithm=algorithm, stack_size=1, pop_limit=1), 5)
-        check_features(model, translator, sentence, found)
-        assert np.all(np.diff(found.steps.scores) <= TOLERANCE)
+        result = translator.translate(ids, search_options(model, algorithm=algorithm, stack_size=1, pop_limit=1), 5)
+        check_features(model, translator, sentence, result)
+        assert np.all(np.diff(result.steps.scores) <= TOLERANCE)

@@ -43,9 +43,9 @@ def test_without_pruning_both_searches_find_the_naive_best(two, seed):
     model, sentence, translator, ids = several(seed, two)
     best = max(naive.score(model, d) for d in naive.derivations(model, sentence))
     for algorithm in ("stack", "cube"):
-        found = translator.translate(ids, search_options(model, algorithm=algorithm))
-        assert close(float(found.steps.scores[0]), best)
-        check_features(model, translator, sentence, found)
+        result = translator.translate(ids, search_options(model, algorithm=algorithm))
+        assert close(float(result.steps.scores[0]), best)
+        check_features(model, translator, sentence, result)
 
 
 @settings(max_examples=30)
@@ -53,11 +53,11 @@ def test_without_pruning_both_searches_find_the_naive_best(two, seed):
 def test_n_best_lists_are_complete(two, seed):
     model, sentence, translator, ids = several(seed, two, 3)
     scores = sorted((naive.score(model, d) for d in naive.derivations(model, sentence)), reverse=True)
-    found = translator.translate(ids, search_options(model), 2000, distinct=False)
-    assert close(found.steps.scores.tolist(), scores[: len(found)])
-    assert len(found) == min(len(scores), 2000)
-    for d in range(min(len(found), 30)):
-        check_features(model, translator, sentence, found, d)
+    result = translator.translate(ids, search_options(model), 2000, distinct=False)
+    assert close(result.steps.scores.tolist(), scores[: len(result)])
+    assert len(result) == min(len(scores), 2000)
+    for d in range(min(len(result), 30)):
+        check_features(model, translator, sentence, result, d)
 
 
 def test_many_states(two):
@@ -72,6 +72,6 @@ def test_many_states(two):
         check_features(model, translator, sentence, roomy)
         narrow = translator.with_weights(translator.weights)
         narrow._room = 1
-        found = narrow.translate(texts[0], options, 5)
+        result = narrow.translate(texts[0], options, 5)
         assert narrow._room > 10
-        assert found.steps.scores.tolist() == roomy.steps.scores.tolist()
+        assert result.steps.scores.tolist() == roomy.steps.scores.tolist()

@@ -10,7 +10,7 @@ from tests.phrasetool.smt.decoder.decoded_examples import SEEDS, close, example
 def test_future_costs_agree_with_naive(language_models, seed):
     model, sentence, translator, ids = example(seed, language_models)
     spans = find_spans(translator.table.index, ids)
-    found = future_costs(spans, translator.options)
+    result = future_costs(spans, translator.options)
     for i in range(len(sentence) + 1):
         for j in range(i, len(sentence) + 1):
-            assert close(found[i, j], naive.future_cost(model, sentence, i, j))
+            assert close(result[i, j], naive.future_cost(model, sentence, i, j))

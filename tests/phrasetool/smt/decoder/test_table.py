@@ -49,8 +49,8 @@ def test_spans(sentences, longest):
     expected = sorted(
         tuple(s[i : i + size]) for s in sentences for size in range(1, longest + 1) for i in range(len(s) - size + 1)
     )
-    found = spans_of(Phrases.from_lists(sentences), longest)
-    assert sorted(tuple(span.tolist()) for span in found) == expected
+    result = spans_of(Phrases.from_lists(sentences), longest)
+    assert sorted(tuple(span.tolist()) for span in result) == expected
 
 
 def entries(pairs, source, target):
@@ -70,9 +70,9 @@ def test_words_without_an_entry_of_their_own_are_copied():
     source, target = Symbols(), Symbols()
     # `haus` stands in a longer phrase, which does not help it; `ist` stands alone, with nothing to say.
     pairs = [(b"das haus", b"the house"), (b"ist", b""), (b"das", b"the"), (b"das haus", b"house"), (b"das", b"that")]
-    found = entries(pairs, source, target)
+    result = entries(pairs, source, target)
     text = source.read_lines(b"das haus ist neu\n")
-    table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
+    table = build_table(result, source, target, np.unique(text.words).astype(np.int32))
     rows = [
         (source.join(table.index.words[slice(*table.index.offsets[s : s + 2])]), target.join(table.targets[e]))
         for e, s in enumerate(table.entry_sources.tolist())
@@ -101,23 +101,23 @@ def test_without_a_text_nothing_is_copied():
 def test_a_table_without_entries_is_all_copies():
     source, target = Symbols(), Symbols()
     text = source.read_lines(b"a b\n")
-    found = Entries(
+    result = Entries(
         Phrases.from_lists([]), Phrases.from_lists([]), np.zeros((0, 2), np.float32), np.zeros((0, 0), np.float32),
         Phrases.from_lists([]), np.zeros((0, 3), np.float32), np.zeros(0, np.int64),
         np.zeros(0, np.int32),
     )  # fmt: skip
-    table = build_table(found, source, target, np.unique(text.words).astype(np.int32))
+    table = build_table(result, source, target, np.unique(text.words).astype(np.int32))
     assert table.copies.tolist() == [True, True]
     assert table.scores.shape == (2, 2)
 
 
 def naive(sentence, sources):
-    found = [False] * len(sentence)
+    result = [False] * len(sentence)
     for start in range(len(sentence)):
         for end in range(start + 1, len(sentence) + 1):
             if tuple(sentence[start:end]) in sources:
-                found[start:end] = [True] * (end - start)
-    return found
+                result[start:end] = [True] * (end - start)
+    return result
 
 
 def test_tokens_inside_of_phrases_that_occur():

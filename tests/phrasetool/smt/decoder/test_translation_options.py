@@ -43,13 +43,13 @@ def crowded_model(seed, language_models):
 def chosen(model, translator, sentence):
     """The options of each source, as entries."""
     options, entries = translator.options, entries_in_order(model)
-    found = {}
+    collected = {}
     for source in range(len(translator.table.first) - 1):
         first, last = translator.table.index.offsets[source : source + 2]
         words = tuple(translator.table.source_symbols.words[w] for w in translator.table.index.words[first:last])
         numbers = options.entries[options.first[source] : options.first[source + 1]].tolist()
-        found[words] = [entries[n] if n < len(entries) else model.known(words)[0] for n in numbers]
-    return found
+        collected[words] = [entries[n] if n < len(entries) else model.known(words)[0] for n in numbers]
+    return collected
 
 
 @settings(max_examples=60)
@@ -57,11 +57,11 @@ def chosen(model, translator, sentence):
 def test_the_best_in_isolation_within_the_table_limit(language_models, seed):
     model, sentence, ours = crowded_model(seed, language_models)
     translator, _ = translator_of(model, [sentence], ours)
-    found = chosen(model, translator, sentence)
-    assert found.keys() == {entry.source for entry in model.entries} | {
+    result = chosen(model, translator, sentence)
+    assert result.keys() == {entry.source for entry in model.entries} | {
         (word,) for word in sentence if not any(entry.source == (word,) for entry in model.entries)
     }
-    for words, options in found.items():
+    for words, options in result.items():
         # Sorted by score; entries with equal scores may have been exchanged.
         expected = sorted(map(model.isolated, model.options(words)), reverse=True)
         assert list(map(model.isolated, options)) == pytest.approx(expected, rel=1e-5, abs=1e-4)
@@ -91,8 +91,8 @@ def test_the_words_of_an_option_after_any_context(language_models, seed, context
         for k in range(0, len(translator.options.entries), 3):
             first, last = translator.options.word_offsets[k : k + 2]
             scores, end = score_words(ours, translator.options.words[first:last], state)
-            total, found = score_option(ours.automaton, translator.options, k, state)
-            assert (total, found) == (pytest.approx(float(scores.sum()), abs=1e-5), end)
+            total, result = score_option(ours.automaton, translator.options, k, state)
+            assert (total, result) == (pytest.approx(float(scores.sum()), abs=1e-5), end)
 
 
 @settings(max_examples=40)
@@ -111,9 +111,9 @@ def test_other_weights_are_as_if_all_were_loaded_again(language_models):
     translator, _ = translator_of(model, [sentence], ours)
     changed = replace(model, weights={name: [w + 0.25 for w in values] for name, values in model.weights.items()})
     expected = translator_of(changed, [sentence], ours)[0].options
-    found = translator.with_weights(weight_vector(changed)).options
+    result = translator.with_weights(weight_vector(changed)).options
     for name in TranslationOptions._fields:
-        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+        assert np.array_equal(getattr(result, name), getattr(expected, name)), name
 
 
 def test_the_earlier_entry_wins_a_tie(language_models):

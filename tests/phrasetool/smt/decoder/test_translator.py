@@ -45,22 +45,22 @@ def test_threads_do_not_change_translations(text_model, algorithm, n_best):
 def test_an_empty_sentence(text_model):
     model, _, translator, _ = text_model
     for n_best in (1, 5):
-        found = translator.translate(np.zeros(0, np.int32), search_options(model), n_best)
-        assert len(found) == 1
-        assert translator.text(found) == b""
-        assert found.steps.scores.tolist() == [0]
-        assert not found.features.any()
+        result = translator.translate(np.zeros(0, np.int32), search_options(model), n_best)
+        assert len(result) == 1
+        assert translator.text(result) == b""
+        assert result.steps.scores.tolist() == [0]
+        assert not result.features.any()
 
 
 def test_the_text_of_a_derivation(language_models):
     model, sentence, translator, ids = example(8, language_models)
-    found = translator.translate(ids, search_options(model), 10)
-    for d in range(len(found)):
-        first, last = found.steps.offsets[d : d + 2]
-        words = [w for e in found.steps.entries[first:last] for w in translator.table.targets[e]]
-        assert translator.words(found, d).tolist() == words
-        assert translator.text(found, d) == b" ".join(translator.table.target_symbols.words[w] for w in words)
-        check_features(model, translator, sentence, found, d)
+    result = translator.translate(ids, search_options(model), 10)
+    for d in range(len(result)):
+        first, last = result.steps.offsets[d : d + 2]
+        words = [w for e in result.steps.entries[first:last] for w in translator.table.targets[e]]
+        assert translator.words(result, d).tolist() == words
+        assert translator.text(result, d) == b" ".join(translator.table.target_symbols.words[w] for w in words)
+        check_features(model, translator, sentence, result, d)
 
 
 def test_unknown_words_are_copied_and_cost_a_hundred_each(language_models):

@@ -43,12 +43,12 @@ def ngrams(words, n):
 def naive_statistics(candidate, references):
     matches, totals = [], []
     for n in range(1, 5):
-        found = ngrams(candidate, n)
+        result = ngrams(candidate, n)
         limits = Counter()
         for reference in references:
             limits |= ngrams(reference, n)
-        matches.append(sum((found & limits).values()))
-        totals.append(sum(found.values()))
+        matches.append(sum((result & limits).values()))
+        totals.append(sum(result.values()))
     closest = min((len(r) for r in references), key=lambda length: (abs(length - len(candidate)), length))
     return [*matches, *totals, closest]
 
@@ -65,9 +65,9 @@ def text(words):
 def test_statistics_are_those_of_the_plain_definition(corpus):
     numbers, candidates, references = corpus
     expected = [naive_statistics(c, [r[s] for r in references]) for s, c in zip(numbers, candidates, strict=True)]
-    found = bleu_statistics(*arrays(*corpus))
-    assert found.dtype == np.int32
-    assert found.tolist() == np.array(expected, int).reshape(-1, COLUMNS).tolist()
+    result = bleu_statistics(*arrays(*corpus))
+    assert result.dtype == np.int32
+    assert result.tolist() == np.array(expected, int).reshape(-1, COLUMNS).tolist()
 
 
 @given(corpora())
@@ -77,8 +77,8 @@ def test_corpus_bleu_is_sacrebleus(corpus):
     candidates = [(references[0][s] * 2)[s : s + 6] for s in numbers]
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     expected = metric.corpus_score([text(c) for c in candidates], [[text(s) for s in r] for r in references])
-    found = corpus_bleu(bleu_statistics(*arrays(numbers, candidates, references)))
-    assert found == pytest.approx(expected.score, abs=1e-9)
+    result = corpus_bleu(bleu_statistics(*arrays(numbers, candidates, references)))
+    assert result == pytest.approx(expected.score, abs=1e-9)
 
 
 @given(SENTENCES, st.lists(SENTENCES, min_size=1, max_size=3))
@@ -112,8 +112,8 @@ def test_large_ids_and_long_sentences():
     rng = np.random.default_rng(1)
     reference = rng.integers(0, 2**31 - 1, 300).tolist()
     candidate = reference[:200] + reference[50:]
-    found = bleu_statistics(*arrays([0], [candidate], [[reference]]))
-    assert found.tolist() == [naive_statistics(candidate, [reference])]
+    result = bleu_statistics(*arrays([0], [candidate], [[reference]]))
+    assert result.tolist() == [naive_statistics(candidate, [reference])]
 
 
 def test_no_candidates_and_no_sentences():
@@ -177,15 +177,15 @@ def test_figures_are_sacrebleu_s(seed, sentences):
     references, systems = corpus(seed, sentences, (0.2, 0.25, 0.5))
     expected = evaluate(systems, [references], metrics=["bleu"])[0].systems
     draw = Bootstrap(sentences)
-    found = [draw(sentence_statistics(system, references)) for system in systems]
-    for ours, theirs in zip(found, expected, strict=True):
+    result = [draw(sentence_statistics(system, references)) for system in systems]
+    for ours, theirs in zip(result, expected, strict=True):
         assert ours.bleu == pytest.approx(theirs.score, abs=1e-9)
         low, high = ours.interval
-        assert (high - low) / 2 == pytest.approx(theirs.interval, abs=1e-6 if ours is not found[0] else 1.5)
+        assert (high - low) / 2 == pytest.approx(theirs.interval, abs=1e-6 if ours is not result[0] else 1.5)
         assert low <= np.median(ours.samples) <= high
-    for ours, theirs in zip(found[1:], expected[1:], strict=True):
-        assert ours.p_value(found[0]) == theirs.p_value
-    assert found[0].p_value(found[0]) == 1
+    for ours, theirs in zip(result[1:], expected[1:], strict=True):
+        assert ours.p_value(result[0]) == theirs.p_value
+    assert result[0].p_value(result[0]) == 1
 
 
 def test_orders_without_a_match():

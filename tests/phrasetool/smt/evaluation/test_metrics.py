@@ -54,15 +54,15 @@ SENTENCES = 10
 def redrawn():
     """Differences of texts that are drawn again, one sample after another, and scored by sacrebleu; by metric."""
     truth, good, bad = corpus(4, SENTENCES)
-    found = []
+    collected = []
     for metric in BLEU(tokenize="none"), CHRF(), TER():
         differences = []
         for drawn in np.random.default_rng(5).choice(SENTENCES, size=(1000, SENTENCES), replace=True):
             better, worse, reference = ([lines[i] for i in drawn] for lines in (good, bad, truth))
             scores = [metric.corpus_score(lines, [reference]).score for lines in (better, worse)]
             differences.append(scores[1] - scores[0])
-        found.append(sorted(differences))
-    return found
+        collected.append(sorted(differences))
+    return collected
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "approximate-randomization"])
@@ -256,9 +256,9 @@ def naive(candidate, reference, order):
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4), st.integers(1, 3))
 def test_against_the_definition(pairs, order):
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
-    found = rouge_n(ours, theirs, order)
-    np.testing.assert_allclose(found, [naive(*pair, order) for pair in pairs], atol=1e-12)
-    np.testing.assert_array_equal(found, rouge_n(theirs, ours, order))
+    result = rouge_n(ours, theirs, order)
+    np.testing.assert_allclose(result, [naive(*pair, order) for pair in pairs], atol=1e-12)
+    np.testing.assert_array_equal(result, rouge_n(theirs, ours, order))
 
 
 def test_bad_requests():

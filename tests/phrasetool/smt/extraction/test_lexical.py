@@ -18,9 +18,9 @@ def test_lexical_table_agrees_with_naive(pairs):
     forward, backward = naive.lexical(*zip(*pairs, strict=True))
     table = estimate_lexical_table(bitext)
     source, target = ([None, *symbols.words] for symbols in (bitext.source_symbols, bitext.target_symbols))
-    found = [(source[s], target[t]) for s, t in zip(table.sources, table.targets, strict=True)]
-    assert dict(zip(found, table.target_given_source.tolist(), strict=True)) == forward
-    assert dict(zip(found, table.source_given_target.tolist(), strict=True)) == backward
+    result = [(source[s], target[t]) for s, t in zip(table.sources, table.targets, strict=True)]
+    assert dict(zip(result, table.target_given_source.tolist(), strict=True)) == forward
+    assert dict(zip(result, table.source_given_target.tolist(), strict=True)) == backward
 
 
 @given(st.lists(sentence_pairs(), min_size=1, max_size=5))

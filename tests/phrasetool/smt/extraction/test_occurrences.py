@@ -13,6 +13,6 @@ def test_one_sentence_agrees_with_naive(pair, max_length):
     if expected:
         bitext = bitext_of(*([[b"%d" % position for position in range(length)]] for length in lengths), [points])
         entries = extract_phrase_pairs(bitext, max_length)
-        found = [(s[0], s[-1], t[0], t[-1]) for s, t in zip(entries.sources, entries.targets, strict=True)]
-        assert sorted(found) == expected
+        result = [(s[0], s[-1], t[0], t[-1]) for s, t in zip(entries.sources, entries.targets, strict=True)]
+        assert sorted(result) == expected
         assert entries.counts.joint.tolist() == [1] * len(expected)

@@ -22,8 +22,8 @@ def check(entries, bitext, expected):
     for i, pair in enumerate(pairs):
         scores, alignment, numbers, turns = expected[pair]
         np.testing.assert_allclose(entries.scores[i], scores, rtol=3e-6)
-        found = entries.alignments[i]
-        assert [[s for s, t in found if t == k] for k in range(len(pair[1]))] == alignment
+        result = entries.alignments[i]
+        assert [[s for s, t in result if t == k] for k in range(len(pair[1]))] == alignment
         assert tuple(counts[i]) == numbers
         assert entries.orientations[i].tolist() == turns
 
@@ -79,12 +79,12 @@ def test_small_batches_and_buffers(monkeypatch):
     whole = extract_phrase_pairs(bitext)
     monkeypatch.setattr("phrasetool.smt.extraction.occurrences._BATCH", 3)
     monkeypatch.setattr("phrasetool.smt.extraction.occurrences._SPANS", 1)
-    done = []
-    with PhraseTable(bitext, memory=1, progress=done.append) as table:
+    recorded = []
+    with PhraseTable(bitext, memory=1, progress=recorded.append) as table:
         parts = [table.entries(block) for block in table.blocks()]
     assert np.array_equal(np.concatenate([part.scores for part in parts]), whole.scores)
-    assert done == sorted(done)
-    assert done[-1] == 10
+    assert recorded == sorted(recorded)
+    assert recorded[-1] == 10
 
 
 def test_nothing_to_extract():

@@ -63,9 +63,9 @@ def test_agrees_with_the_formula(rows, prior):
     # A pair is used no more often than its source and its target.
     counts = np.array([(c, c + f, c + e) for c, f, e, _, _ in rows], np.float32).reshape(-1, 3)
     direct, inverse = (np.array([row[k] for row in rows], np.float64) for k in (3, 4))
-    found = forced_probabilities(counts, direct, inverse, prior)
-    assert (found.dtype, found.shape) == (np.float64, (len(rows), 2))
-    for (pair, source, target), p, q, line in zip(counts.tolist(), direct, inverse, found, strict=True):
+    result = forced_probabilities(counts, direct, inverse, prior)
+    assert (result.dtype, result.shape) == (np.float64, (len(rows), 2))
+    for (pair, source, target), p, q, line in zip(counts.tolist(), direct, inverse, result, strict=True):
         for total, table, value in ((source, p, line[0]), (target, q, line[1])):
             expected = (pair + prior * table) / (total + prior)
             assert value == pytest.approx(min(max(expected, SMALLEST_PROBABILITY), 1.0), rel=1e-12)
@@ -74,22 +74,22 @@ def test_agrees_with_the_formula(rows, prior):
 def test_the_probabilities_of_a_source_add_up_to_1():
     # Three targets of one source, all that the table has.
     counts = np.array([(2, 5, 2), (3, 5, 4), (0, 5, 0)], np.float32)
-    found = forced_probabilities(counts, np.array([0.5, 0.25, 0.25]), np.ones(3))
-    assert found[:, 0].tolist() == [2.5 / 6, 3.25 / 6, 0.25 / 6]
-    assert math.isclose(found[:, 0].sum(), 1)
-    assert found[:, 1].tolist() == [1, 4 / 5, 1]
+    result = forced_probabilities(counts, np.array([0.5, 0.25, 0.25]), np.ones(3))
+    assert result[:, 0].tolist() == [2.5 / 6, 3.25 / 6, 0.25 / 6]
+    assert math.isclose(result[:, 0].sum(), 1)
+    assert result[:, 1].tolist() == [1, 4 / 5, 1]
 
 
 def test_never_used_is_as_in_the_table():
     table = np.array([0.0, 1e-9, 0.3, 1.0])
-    found = forced_probabilities(np.zeros((4, 3), np.float32), table, table)
-    assert found.tolist() == [[p, p] for p in (1e-6, 1e-6, 0.3, 1.0)]
+    result = forced_probabilities(np.zeros((4, 3), np.float32), table, table)
+    assert result.tolist() == [[p, p] for p in (1e-6, 1e-6, 0.3, 1.0)]
 
 
 def test_scores_that_are_no_probabilities_stay_in_bounds():
     strange = np.array([-5.0, np.inf, -np.inf, 7.0])
-    found = forced_probabilities(np.ones((4, 3), np.float32), strange, strange)
-    assert found.tolist() == [[p, p] for p in (1e-6, 1, 1e-6, 1)]
+    result = forced_probabilities(np.ones((4, 3), np.float32), strange, strange)
+    assert result.tolist() == [[p, p] for p in (1e-6, 1, 1e-6, 1)]
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_it_is_the_softmax_of_each_group(sizes, seed):
     values = rng.normal(0, 30, (offsets[-1], 2)).astype(np.float32)
     values[rng.random(values.shape) < 0.2] = np.nan
     faulty = rng.random(len(values)) < 0.2
-    found = candidate_probabilities(values, offsets, faulty)
+    result = candidate_probabilities(values, offsets, faulty)
     for first, last in itertools.pairwise(offsets):
         for c in range(2):
             said = [i for i in range(first, last) if not faulty[i] and not np.isnan(values[i, c])]
             powers = np.exp(values[said, c].astype(np.float64))
-            assert found[said, c] == pytest.approx(powers / powers.sum())
-            assert all(found[i, c] == 1 for i in range(first, last) if i not in said)
+            assert result[said, c] == pytest.approx(powers / powers.sum())
+            assert all(result[i, c] == 1 for i in range(first, last) if i not in said)

@@ -19,9 +19,9 @@ def test_every_word_is_scored_as_the_definition_says(model, history, begins):
     language_model = LanguageModel(model)
     ngrams = ngrams_of(model)
     state = language_model.begin_state if begins else 0
-    found, _ = follow(language_model, [*history, 2], state)
+    result, _ = follow(language_model, [*history, 2], state)
     context = (1,) if begins else ()
-    for word, value in zip([*history, 2], found, strict=True):
+    for word, value in zip([*history, 2], result, strict=True):
         kept = context[max(len(context) - (model.order - 1), 0) :]
         assert value == pytest.approx(score(ngrams, kept, word), abs=1e-5)
         context = (*context, word)

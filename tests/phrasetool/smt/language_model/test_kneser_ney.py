@@ -36,10 +36,10 @@ def named(model):
 @given(CORPORA, st.integers(1, 4), st.lists(st.integers(0, 2), max_size=4).map(sorted))
 def test_the_formulas(corpus, order, prune):
     text = "".join(" ".join(sentence) + "\n" for sentence in corpus).encode()
-    found = estimate(text, order, prune[:order])
+    result = estimate(text, order, prune[:order])
     thresholds = pruning_thresholds(prune[:order], order)
-    expected = kneser_ney(corpus, order, thresholds, [discounts.amounts for discounts in found.discounts])
-    ngrams = named(found.model)
+    expected = kneser_ney(corpus, order, thresholds, [discounts.amounts for discounts in result.discounts])
+    ngrams = named(result.model)
     assert set(ngrams) == set(expected)
     for ngram, (p, b) in expected.items():
         assert ngrams[ngram] == pytest.approx((logarithm(p), logarithm(b)), abs=1e-5), ngram
@@ -119,17 +119,17 @@ LMPLZ = """\
 def test_a_small_corpus_as_lmplz():
     rows = [line.split("\t") for line in LMPLZ.splitlines()]
     expected = {tuple(words.split()): (float(p), float(b)) for p, words, b in rows}
-    found = estimate(CORPUS, 3, [0, 1, 1])
-    assert list(named(found.model)) == list(expected)
-    for ngram, values in named(found.model).items():
+    result = estimate(CORPUS, 3, [0, 1, 1])
+    assert list(named(result.model)) == list(expected)
+    for ngram, values in named(result.model).items():
         assert values == pytest.approx(expected[ngram], abs=2e-6), ngram
 
 
 def test_discounts_of_the_demo_as_lmplz():
     # lmplz -o 5 --prune 0 0 1 says so on standard error.
-    found = estimate((ROOT / "cli/phrasetool_cli/demo/corpus.en").read_bytes(), 5, [0, 0, 1])
-    assert found.counted == [1110, 5205, 7845, 8361, 7949]
-    assert [len(table) for table in found.model.tables] == [1110, 5205, 1226, 571, 204]
+    result = estimate((ROOT / "cli/phrasetool_cli/demo/corpus.en").read_bytes(), 5, [0, 0, 1])
+    assert result.counted == [1110, 5205, 7845, 8361, 7949]
+    assert [len(table) for table in result.model.tables] == [1110, 5205, 1226, 571, 204]
     expected = [
         (0.399103, 1.31646, 1.88355),
         (0.747357, 1.2263, 1.75335),
@@ -137,7 +137,7 @@ def test_discounts_of_the_demo_as_lmplz():
         (0.924915, 1.33647, 2.37538),
         (0.958658, 1.53502, 2.28988),
     ]
-    for discounts, amounts in zip(found.discounts, expected, strict=True):
+    for discounts, amounts in zip(result.discounts, expected, strict=True):
         assert discounts.estimated
         assert discounts.amounts == pytest.approx(amounts, abs=1e-5)
 
@@ -148,9 +148,9 @@ def test_discounts():
     assert discounts_from([10, 0, 3, 2]) is None
     assert discounts_from([10, 5, 3, 0]) == pytest.approx((0.5, 1.1, 3.0))
     assert discounts_from([10, 1, 3, 2]) is None
-    found = estimate(b"a b\n", 2)
-    assert [discounts.estimated for discounts in found.discounts] == [False, False]
-    assert found.discounts[0].amounts == (0.5, 1.0, 1.5)
+    result = estimate(b"a b\n", 2)
+    assert [discounts.estimated for discounts in result.discounts] == [False, False]
+    assert result.discounts[0].amounts == (0.5, 1.0, 1.5)
 
 
 def test_thresholds():
@@ -193,11 +193,11 @@ def test_the_same_model(corpus, order, prune, memory, block):
     half = len(sentences) // 2
     text.append(sentences.part(0, half))
     text.append(sentences.part(half, len(sentences)))
-    found = estimate_on_disk(symbols.words, text, order, prune[:order])
-    assert found.discounts == expected.discounts
-    assert found.counted == expected.counted
-    assert found.model.words == expected.model.words
-    for ours, table in zip(found.model.tables, expected.model.tables, strict=True):
+    result = estimate_on_disk(symbols.words, text, order, prune[:order])
+    assert result.discounts == expected.discounts
+    assert result.counted == expected.counted
+    assert result.model.words == expected.model.words
+    for ours, table in zip(result.model.tables, expected.model.tables, strict=True):
         whole = ours.part(0, len(ours))
         np.testing.assert_array_equal(whole.words, table.words)
         np.testing.assert_array_equal(whole.log_probabilities, table.log_probabilities)

@@ -10,9 +10,9 @@ def test_counts():
     ids = {word: i for i, word in enumerate(symbols.words)}
     bigrams = counts.orders[1]
     words = counts.words(2, np.arange(len(bigrams)))
-    found = {tuple(row): (r, a) for row, r, a in zip(words.tolist(), bigrams.raw, bigrams.adjusted, strict=True)}
+    result = {tuple(row): (r, a) for row, r, a in zip(words.tolist(), bigrams.raw, bigrams.adjusted, strict=True)}
     # Raw counts; of those without <s>, the number of distinct words before.
     expected = {"<s> a": (1, 1), "a b": (2, 2), "b a": (2, 2), "b </s>": (1, 1), "<s> b": (1, 1), "a </s>": (1, 1)}
-    assert found == {tuple(ids[w.encode()] for w in gram.split()): value for gram, value in expected.items()}
+    assert result == {tuple(ids[w.encode()] for w in gram.split()): value for gram, value in expected.items()}
     assert counts.orders[0].raw.tolist() == [0, 0, 2, 3, 3]
     assert counts.orders[0].adjusted.tolist() == [0, 0, 2, 2, 2]

@@ -52,7 +52,7 @@ def decoder_of(lists, size):
 
     def decode(weights):
         scores = lists.features @ weights
-        found = np.concatenate([group[np.argsort(-scores[group], kind="stable")[:size]] for group in groups])
-        return NBest(lists.sentence[found], lists.features[found], lists.words.select(found))
+        result = np.concatenate([group[np.argsort(-scores[group], kind="stable")[:size]] for group in groups])
+        return NBest(lists.sentence[result], lists.features[result], lists.words.select(result))
 
     return decode

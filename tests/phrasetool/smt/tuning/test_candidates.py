@@ -55,14 +55,14 @@ def test_pool_is_that_of_dictionaries(runs, weights):
     expected, added = naive_pool(runs)
     assert [pool.add(lists_of(run)) for run in runs] == added
     assert len(pool) == sum(added)
-    found = [
+    result = [
         [
             (tuple(features), tuple(statistics))
             for features, statistics in zip(pool.features[a:b].tolist(), pool.statistics[a:b].tolist(), strict=True)
         ]
         for a, b in zip(pool.offsets[:-1], pool.offsets[1:], strict=True)
     ]
-    assert found == expected
+    assert result == expected
     best = naive_best(expected, weights)
     assert pool.best(np.array(weights, float)).tolist() == [
         -1 if i is None else pool.offsets[s] + i for s, i in enumerate(best)
@@ -83,12 +83,12 @@ def test_many_features_are_all_counted():
 
 
 def test_bleu_of_the_first_candidates():
-    found = lists_of([(2, [0, 0, 0], [1, 1, 2, 2]), (2, [0, 0, 0], [9]), (0, [0, 0, 0], [1, 2, 3, 4, 5])])
+    result = lists_of([(2, [0, 0, 0], [1, 1, 2, 2]), (2, [0, 0, 0], [9]), (0, [0, 0, 0], [1, 2, 3, 4, 5])])
     # Sentence 1 has no candidate: it counts as translated by nothing, but its reference counts.
     expected = 100 * np.exp(1 - 13 / 9)
-    assert first_best_bleu(found, REFERENCES) == pytest.approx(expected)
+    assert first_best_bleu(result, REFERENCES) == pytest.approx(expected)
     pool = CandidatePool(REFERENCES, 3)
-    pool.add(found)
+    pool.add(result)
     assert pool.bleu(np.zeros(3)) == pytest.approx(expected)
     assert CandidatePool(REFERENCES, 3).bleu(np.ones(3)) == 0
 

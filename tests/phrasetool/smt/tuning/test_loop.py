@@ -33,24 +33,24 @@ def test_candidates_are_those_of_the_translator_with_the_tuned_weights(decoded, 
     whole = decoder.all_weights(weights)
     assert whole[tuned].tolist() == weights.tolist()
     assert whole[~tuned].tolist() == before[~tuned].tolist()
-    found = decoder(weights)
+    result = decoder(weights)
     assert translator.weights.tolist() == before.tolist()
     other = translator.with_weights(whole)
     expected = list(other.translate_all(texts, options, 6))
     assert len(ticks) == len(expected) == 5
-    assert found.sentence.tolist() == [s for s, one in enumerate(expected) for _ in range(len(one))]
-    assert max(np.bincount(found.sentence)) > 1
+    assert result.sentence.tolist() == [s for s, one in enumerate(expected) for _ in range(len(one))]
+    assert max(np.bincount(result.sentence)) > 1
     words = [other.words(one, d).tolist() for one in expected for d in range(len(one))]
-    assert [row.tolist() for row in found.words] == words
-    assert found.features.dtype == np.float32
-    np.testing.assert_allclose(found.features, np.concatenate([one.features[:, tuned] for one in expected]), rtol=1e-6)
+    assert [row.tolist() for row in result.words] == words
+    assert result.features.dtype == np.float32
+    np.testing.assert_allclose(result.features, np.concatenate([one.features[:, tuned] for one in expected]), rtol=1e-6)
 
 
 def test_no_sentences_have_no_candidates(decoded):
     translator, _, options = decoded
     tuned = np.ones(len(translator.weights), np.bool_)
-    found = NBestDecoder(translator, Phrases.from_lists([]), options, 6, tuned)(translator.weights)
-    assert (len(found.sentence), len(found.words), found.features.shape) == (0, 0, (0, len(tuned)))
+    result = NBestDecoder(translator, Phrases.from_lists([]), options, 6, tuned)(translator.weights)
+    assert (len(result.sentence), len(result.words), result.features.shape) == (0, 0, (0, len(tuned)))
 
 
 def found(*words):
@@ -68,13 +68,13 @@ PREFIXES = {n: first_best_bleu(found(range(1, n + 1)), REFERENCE) for n in (4, 5
 
 def scripted(lengths):
     """A decoder whose runs are known, and the weights it was given."""
-    given = []
+    recorded = []
 
     def decode(weights):
-        given.append(weights.tolist())
-        return found(range(1, lengths[len(given) - 1] + 1))
+        recorded.append(weights.tolist())
+        return found(range(1, lengths[len(recorded) - 1] + 1))
 
-    return decode, given
+    return decode, recorded
 
 
 def step(pool, weights, seed):
@@ -83,11 +83,11 @@ def step(pool, weights, seed):
 
 
 def test_the_best_run_wins_not_the_last():
-    decode, given = scripted([3, 4, 3, 5, 4, 5])
+    decode, inputs = scripted([3, 4, 3, 5, 4, 5])
     reports = []
     result = tune(decode, REFERENCE, [1, 1], step, iterations=6, report=reports.append)
     assert result.best.run == 4
-    assert result.weights.tolist() == given[3]
+    assert result.weights.tolist() == inputs[3]
     assert result.best.bleu == 100
     assert [round(run.bleu, 6) for run in result.runs] == [0, *(round(PREFIXES.get(n, 0), 6) for n in [4, 3, 5, 4, 5])]
     assert reports == result.runs
@@ -95,15 +95,15 @@ def test_the_best_run_wins_not_the_last():
     assert [run.best for run in reports] == [True, True, False, True, False, False]
     assert [run.candidates for run in reports] == [1, 2, 3, 4, 5, 6]
     assert [run.new for run in reports] == [1] * 6
-    assert given[0] == [0.5, 0.5]
-    assert given[1] == normalised([0.6, 0.5]).tolist()
+    assert inputs[0] == [0.5, 0.5]
+    assert inputs[1] == normalised([0.6, 0.5]).tolist()
     assert result.reasons == ["6 runs were done"]
 
 
 def test_it_stops_when_nothing_gets_better():
-    decode, given = scripted([4, 3, 5, 4, 4, 4, 5, 5])
+    decode, inputs = scripted([4, 3, 5, 4, 4, 4, 5, 5])
     result = tune(decode, REFERENCE, [1, 1], step, patience=3)
-    assert len(given) == 6
+    assert len(inputs) == 6
     assert result.best.run == 3
     assert result.reasons == ["no better BLEU in 3 runs"]
 

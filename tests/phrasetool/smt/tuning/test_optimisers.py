@@ -54,7 +54,7 @@ def random_pool(seed, sentences=12, candidates=8, features=5):
     """Candidates whose quality is the first feature, minus half of the second, with some noise."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(1, 40, (sentences, 10))
-    found, values = [], []
+    result, values = [], []
     for reference in truth:
         for _ in range(candidates):
             words = reference.copy()
@@ -62,11 +62,11 @@ def random_pool(seed, sentences=12, candidates=8, features=5):
             right = (words == reference).sum()
             row = rng.normal(size=features)
             row[0] = right / 2 + rng.normal() + 0.5 * row[1]
-            found.append(words.tolist())
+            result.append(words.tolist())
             values.append(row)
     pool = CandidatePool([Phrases.from_lists(truth.tolist())], features)
     numbers = np.repeat(np.arange(sentences), candidates).astype(np.int32)
-    pool.add(NBest(numbers, np.array(values, np.float32), Phrases.from_lists(found)))
+    pool.add(NBest(numbers, np.array(values, np.float32), Phrases.from_lists(result)))
     return pool
 
 

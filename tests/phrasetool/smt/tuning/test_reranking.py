@@ -53,16 +53,16 @@ def test_the_weights_of_a_list_are_found_whatever_a_sentence_adds(lists):
     features, _, sentences, _ = lists
     weights = np.array([0.3, -0.2, 5])
     totals = features @ weights - 100 * (sentences % 3)
-    found = list_weights(features, totals, sentences)
-    assert found.found
-    np.testing.assert_allclose(found.weights, weights, rtol=1e-6)
+    result = list_weights(features, totals, sentences)
+    assert result.found
+    np.testing.assert_allclose(result.weights, weights, rtol=1e-6)
 
 
 def test_totals_that_are_no_sums_are_noticed(lists):
     features, _, sentences, _ = lists
-    found = list_weights(features, np.random.default_rng(1).normal(size=len(features)), sentences)
-    assert not found.found
-    assert found.unexplained > 0.9
+    result = list_weights(features, np.random.default_rng(1).normal(size=len(features)), sentences)
+    assert not result.found
+    assert result.unexplained > 0.9
 
 
 def test_the_oracle_has_the_best_bleu_plus_one_of_each_sentence(lists):
@@ -76,20 +76,20 @@ def test_the_oracle_has_the_best_bleu_plus_one_of_each_sentence(lists):
 def test_a_new_feature_of_another_size_is_put_to_use(lists):
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
-    found = tuned_weights(features, words, sentences, references, start, 1)
-    assert found[0] / found[1] == pytest.approx(10)
-    assert bleu(lists, found) > bleu(lists, start) + 20
+    result = tuned_weights(features, words, sentences, references, start, 1)
+    assert result[0] / result[1] == pytest.approx(10)
+    assert bleu(lists, result) > bleu(lists, start) + 20
     top = oracle(words, sentences, references)
-    assert bleu(lists, found) <= corpus_bleu(bleu_statistics(sentences[top], words.select(top), references))
+    assert bleu(lists, result) <= corpus_bleu(bleu_statistics(sentences[top], words.select(top), references))
     # The same weights for the same seed, and for features in other units.
     again = tuned_weights(features * [1, 8, 64], words, sentences, references, start / [1, 8, 64], 1)
-    np.testing.assert_allclose(again * [1, 8, 64], found, rtol=1e-3)
+    np.testing.assert_allclose(again * [1, 8, 64], result, rtol=1e-3)
 
 
 def test_all_features_can_be_tuned_together(lists):
     """The first one is worth the opposite of what the start thinks of it."""
     features, words, sentences, references = lists
     start = np.array([1.0, 0.1, 0])
-    found = tuned_weights(features, words, sentences, references, start, 1, together=True)
-    assert bleu(lists, found) > bleu(lists, start)
-    assert found[0] / found[1] != pytest.approx(10)
+    result = tuned_weights(features, words, sentences, references, start, 1, together=True)
+    assert bleu(lists, result) > bleu(lists, start)
+    assert result[0] / result[1] != pytest.approx(10)
