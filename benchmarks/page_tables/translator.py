@@ -124,7 +124,7 @@ def regularisers_of_vmf() -> str:
     for length in LENGTH_WEIGHTS:
         values = [grid[length, alignment] for alignment in ALIGNMENT_WEIGHTS]
         rows.append([f"{length:g}", *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
-    head = ["weight of the length", *(f"of the product {alignment:g}" for alignment in ALIGNMENT_WEIGHTS)]
+    head = ["weight of the length \\ factor of the dot product", *(f"{alignment:g}" for alignment in ALIGNMENT_WEIGHTS)]
     return markdown(" | ".join(head), rows)
 
 
