@@ -144,7 +144,11 @@ def help_of(*words: str) -> str:
 def _prose(text: str) -> str:
     """Return text of a help as Markdown: characters that Markdown would interpret are escaped, code stays."""
     parts = re.split(r"(`[^`]*`)", " ".join(split_words(text.replace("\n", " "))))
-    return "".join(part if place % 2 else re.sub(r"([*<|$\\])", r"\\\1", part) for place, part in enumerate(parts))
+    # Python-Markdown knows no escape of <.
+    return "".join(
+        part if place % 2 else re.sub(r"([*|$\\])", r"\\\1", part).replace("<", "&lt;")
+        for place, part in enumerate(parts)
+    )
 
 
 def _paragraphs(text: str) -> Iterator[str]:

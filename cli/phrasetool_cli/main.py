@@ -137,13 +137,15 @@ def cli(context: click.Context, debug: bool, config: str | None) -> None:
     """Prune, annotate and decode with the phrase tables of Moses.
 
     \b
-    A usual session, with a Moses model:
+    A usual session, with a Moses model (`phrasetool improve` does it all):
       phrasetool force-decode --moses-ini moses.ini train.de train.en \\
-        --leave-one-out -o forced.gz
-      phrasetool train forced.gz
-      phrasetool annotate table.gz --forced-pairs forced.gz
-      phrasetool prune table.gz --moses-ini moses.ini --forced-pairs forced.gz \\
-        --target-size 10% -o small.gz
+        --leave-one-out -o forced-pairs.gz
+      phrasetool train forced-pairs.gz
+      phrasetool annotate table.gz --forced-pairs forced-pairs.gz \\
+        -o annotated.gz --moses-ini moses.ini --moses-ini-out annotated.ini
+      phrasetool tune --moses-ini annotated.ini --dev dev.de dev.en -o tuned.ini
+      phrasetool prune annotated.gz --moses-ini tuned.ini \\
+        --forced-pairs forced-pairs.gz --target-size 10% -o small.gz
 
     `phrasetool COMMAND --help` lists the options of a command.  $PHRASETOOL_MODEL is the default
     of --model where a command needs a model.

@@ -115,7 +115,8 @@ def tell_occurrences(occurrences: OccurrenceCounts, entries: int, frequent: int 
     total, removed = occurrences.millionths_as_numbers()
     share = f"{occurrences.removed_share:.1%}"
     say(f"  removed {share} of the occurrences ({_count(removed)} of {_count(total)})")
-    if occurrences.frequent:
+    # Entries that were seen once are all alike.
+    if any(entry.occurrences > 1 for entry in occurrences.frequent):
         say(f"  most frequent removed entries: {_listed(occurrences.frequent)}")
 
 

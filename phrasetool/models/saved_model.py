@@ -146,7 +146,7 @@ class SavedModel(ABC):
             ModelError: the model is missing, damaged, of another format version or of another family.
         """
         path = Path(folder)
-        config = read_model_config(path)
+        config = read_model_config(path, cls.name)
         if config["model"] != cls.name:
             raise wrong_family(folder, config["model"], cls.name)
         return _load(cls, path, config)
@@ -172,15 +172,20 @@ def load_saved_model(folder: str | os.PathLike[str]) -> SavedModel:
     return _load(family, path, config)
 
 
-def read_model_config(folder: Path) -> dict[str, Any]:
+def read_model_config(folder: Path, family: str = "") -> dict[str, Any]:
     """Read and check `config.json`.
+
+    Args:
+        folder: of the model.
+        family: the family that is needed, for the remedy of a missing folder; any if empty.
 
     Raises:
         ModelError: the folder or the file is missing, is not JSON, or is of another format version.
     """
     path = folder / CONFIG
     if not folder.is_dir():
-        raise ModelError(f"{folder}: no such model folder", remedy="train or name a model")
+        remedy = f"train {FAMILIES[family].description}" if family else "train or name a model"
+        raise ModelError(f"{folder}: no such model folder", remedy=remedy)
     try:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -195,6 +195,18 @@ def test_a_text_of_another_language_is_told(tmp_path):
         f"Warning: BLEU of {tmp_path / 'hyp'} is 0.00, and 0.0 % of its words stand in the reference of their line"
     )
     assert warning in text_of(tmp_path / "hyp", "-r", tmp_path / "ref")
+    # --quiet leaves warnings, and out what is only good to know.
+    quiet = text_of(tmp_path / "hyp", "-r", tmp_path / "ref", "-q")
+    assert warning in quiet
+    assert "Text was scored as it is" not in quiet
+
+
+def test_a_reference_in_the_source_language_is_told(reference):
+    """Sentences share names, numbers and punctuation with their source: BLEU is low, not 0."""
+    hypothesis, source = reference / "test_2016_flickr.moses.en", reference.parent / "test_2016_flickr.de"
+    assert ": another text, language or order of lines?" in text_of(
+        hypothesis, "-r", source, "--metrics", "bleu", "--samples", 2
+    )
 
 
 def test_samples_without_a_match_or_a_word(tmp_path):

@@ -114,6 +114,15 @@ CUTS = {
 PROTECTIONS = [(), ("--protect-frequent", "none"), ("--protect-frequent", "300")]
 
 
+def test_removed_entries_that_were_seen_once_are_not_listed(tmp_path):
+    write(tmp_path / "t", b"a ||| x ||| 1 1 1 1 ||| ||| 1 1 1\nb ||| y ||| 1 1 1 1 ||| ||| 1 1 1\n")
+    outcome = run_inside(
+        "prune", tmp_path / "t", "--method", "count", "--target-size", 0.5, *BARE, "-o", tmp_path / "o"
+    )
+    assert "removed 50.0% of the occurrences" in outcome.err
+    assert "most frequent removed entries" not in outcome.err
+
+
 @pytest.mark.parametrize(
     ("name", "protection"), [(cut, one) for cut, some in in_turn(CUTS, PROTECTIONS, 2) for one in some]
 )

@@ -67,4 +67,4 @@ def test_wrong_uses(tagger, tmp_path):
     assert not (tmp_path / "o").exists()
     outcome = run_inside("tag", text, "-m", tmp_path / "none", "--language", "de", "-q")
     assert outcome.code == 1
-    assert "no such model folder" in outcome.message
+    assert outcome.message.endswith("no such model folder (`phrasetool train tagger --treebank LANG FILE`)")

@@ -64,8 +64,11 @@ def command(
     sacrebleu's, from absolute differences, and may be much smaller than the interval suggests: where they disagree,
     trust the interval, or use --paired approximate-randomization.
 
+    Differences are those of unrounded scores.  Their intervals are percentiles, and need not lie symmetrically around
+    them.
+
     With --margin, a system is non-inferior to the baseline in a metric if the 95 % interval of the difference excludes
-    a loss of POINTS.
+    a loss of POINTS.  The margin is in points of each metric: choose it for the one that decides, before the test.
     """
     from moses_compat.corpora.texts import read_text_lines
     from moses_compat.files.paths import display_name
@@ -112,7 +115,8 @@ def command(
     several = "s" * (len(references) > 1)
     click.echo(f"{lines:,} lines, {len(references)} reference{several} ({', '.join(references)})")
     for note in notes:
-        click.echo(note)
+        if not quiet or note.startswith("Warning: "):
+            click.echo(note)
     for report in reports:
         click.echo()
         for row in score_lines(report, hypotheses, margin):

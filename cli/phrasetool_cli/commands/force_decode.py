@@ -34,8 +34,8 @@ _EXAMPLE = """\b
 Example:
   phrasetool force-decode --moses-ini moses.ini train.de train.en -o pairs.gz
   phrasetool train pairs.gz -o phrasetool-model
-  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced.gz
-  phrasetool annotate phrase-table.gz --forced-pairs forced.gz
+  phrasetool force-decode --moses-ini moses.ini train.de train.en --leave-one-out -o forced-pairs.gz
+  phrasetool annotate phrase-table.gz --forced-pairs forced-pairs.gz
   phrasetool force-decode --moses-ini demo-output/engine/moses.ini demo-output/engine/train.{zh,en} -o pairs.gz
 """
 
