@@ -184,8 +184,10 @@ def read_model_config(folder: Path, family: str = "") -> dict[str, Any]:
     """
     path = folder / CONFIG
     if not folder.is_dir():
-        remedy = f"train {FAMILIES[family].description}" if family else "train or name a model"
-        raise ModelError(f"{folder}: no such model folder", remedy=remedy)
+        message = f"{folder}: no such model folder"
+        if family:
+            raise ModelError(message, remedy=f"train {FAMILIES[family].description}")
+        raise ModelError(message, remedy="train or name a model")
     try:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:
