@@ -1,4 +1,4 @@
-"""Compiles the kernels of a package ahead of time, into the library that `jit` loads.
+"""Compiles the kernels of a package ahead of time, into the library that `jit` loads, part by part on several cores.
 
 The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded from
 commands that ran.  Numba's ahead-of-time compiler (`numba.pycc`) writes the machine code; a C compiler builds numba's
@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import json
 import multiprocessing
+import os
 import queue
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.kernels.jit import EXTENSION, MANIFEST, checksum, folders, item_of
+from phrasetool.kernels.jit import MANIFEST, checksum, folders, item_of, part_file, part_name
 from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
 _SECONDS_TO_WAIT = 0.2
+# Parts of a library, at least: they are compiled side by side.
+_PARTS = 4
 
 
 def signatures(package: Path) -> list[tuple[str, list[str]]]:
@@ -70,9 +74,9 @@ def count_kernels(packages: list[str]) -> int:
 
 
 def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built]:
-    """Compile the kernels of packages, in this machine's own way: a library, or numba's cache without a C compiler.
+    """Compile the kernels of packages, in this machine's own way: libraries, or numba's cache without a C compiler.
 
-    Each package has a process of its own, so that several cores work.
+    Each part of a library is compiled by a process of its own, so that several cores work.
 
     Args:
         packages: their names.
@@ -82,43 +86,117 @@ def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built
         PhraseToolError: no folder can be written for a library.
     """
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
+    with context.Manager() as manager, ProcessPoolExecutor(os.cpu_count() or 1, context) as pool:
         ticks = manager.Queue()
-        with ProcessPoolExecutor(len(packages), context) as pool:
-            futures = {package: pool.submit(_build_somewhere, package, ticks) for package in packages}
-            while not all(future.done() for future in futures.values()):
-                with contextlib.suppress(queue.Empty):
-                    ticks.get(timeout=_SECONDS_TO_WAIT)
-                    tick()
-            while not ticks.empty():
-                ticks.get()
+        targets = dict(zip(packages, pool.map(_target_of, packages), strict=True))
+        jobs = {
+            package: [pool.submit(_build_part, package, target, part, ticks) for part in range(_parts(package, target))]
+            for package, target in targets.items()
+        }
+        waiting = [job for some in jobs.values() for job in some]
+        while not all(job.done() for job in waiting):
+            with contextlib.suppress(queue.Empty):
+                ticks.get(timeout=_SECONDS_TO_WAIT)
                 tick()
-            return {package: future.result() for package, future in futures.items()}
+        while not ticks.empty():
+            ticks.get()
+            tick()
+        results = {package: [job.result() for job in some] for package, some in jobs.items()}
+    built = {}
+    for package, target in targets.items():
+        kernels = sum(part.kernels for part in results[package])
+        if target is None:
+            built[package] = Built(kernels, "numba's cache (no C compiler)")
+            continue
+        if not all(part.current for part in results[package]):
+            _write_manifest(folders(package)[0], target, this_processor(), results[package])
+        built[package] = Built(kernels, str(target))
+    return built
 
 
-def _build_somewhere(package: str, ticks: Any) -> Built:
+def _target_of(package: str) -> Path | None:
+    """Return the folder for a package's library; None if there is no C compiler."""
+    source, *_ = places = folders(package)
+    if shutil.which(_c_compiler()) is None:
+        return None
+    for target in places:
+        if _current_kernels(source, target, this_processor()):
+            return target
+    for target in places:
+        with contextlib.suppress(OSError):
+            _clear(target)
+            return target
+    raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, places))}")
+
+
+def _clear(target: Path) -> None:
+    """Remove a library, so that no command loads a part of it.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MANIFEST).write_text("")
+    for old in target.glob("_kernels.*"):
+        old.unlink()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Result of compiling a part of a library.
+
+    Attributes:
+        kernels: how many.
+        names: kernel -> its name in the part, and the codes of its arguments, for each of their types.
+        sources: modules that may have been compiled into it -> checksums of their sources.
+        current: whether the library existed, and nothing was compiled.
+    """
+
+    kernels: int
+    names: dict[str, list[tuple[str, list[str]]]]
+    sources: dict[str, int | None]
+    current: bool = False
+
+
+def _parts(package: str, target: Path | None) -> int:
+    """Return the number of parts in which the kernels of a package are compiled."""
+    source = folders(package)[0]
+    return 1 if target is None or (target / MANIFEST).exists() else len(_divided(signatures(source)))
+
+
+def _divided(listed: list[tuple[str, list[str]]]) -> list[list[tuple[str, list[str]]]]:
+    """Return the kernels of each part: those of a module stay together, as they share code."""
+    parts: list[list[tuple[str, list[str]]]] = [[]]
+    size = -(-len(listed) // _PARTS)
+    for _, some in itertools.groupby(listed, lambda one: one[0].partition(":")[0]):
+        kernels = list(some)
+        if parts[-1] and len(parts[-1]) + len(kernels) > size:
+            parts.append([])
+        parts[-1] += kernels
+    return parts
+
+
+def _build_part(package: str, target: Path | None, part: int, ticks: Any) -> _Part:
     def tick() -> None:
         ticks.put(package)
 
-    source, *_ = found = folders(package)
-    if shutil.which(_c_compiler()) is None:
-        return Built(fill_cache(source, tick), "numba's cache (no C compiler)")
-    for target in found:
-        if kernels := _current_kernels(source, target, this_processor()):
-            for _ in range(kernels):
-                tick()
-            return Built(kernels, str(target / EXTENSION))
-    for target in found:
-        with contextlib.suppress(PermissionError):
-            return Built(build(source, target, this_processor(), tick), str(target / EXTENSION))
-    raise PhraseToolError(f"no folder can be written for compiled kernels: {', '.join(map(str, found))}")
+    source = folders(package)[0]
+    if target is None:
+        return _Part(fill_cache(source, tick), {}, {})
+    if kernels := _current_kernels(source, target, this_processor()):
+        for _ in range(kernels):
+            tick()
+        return _Part(kernels, {}, {}, current=True)
+    return _compile_part(source, target, this_processor(), part, tick)
 
 
 def _current_kernels(package: Path, target: Path, processor: Processor) -> int:
     """Number of kernels of the library in a folder; 0 if there is none or it would be compiled differently now."""
     try:
         manifest = json.loads((target / MANIFEST).read_bytes())
-        if not (target / EXTENSION).is_file() or manifest["compiled_for"] != _circumstances(package, processor):
+        if not all((target / part_file(part)).is_file() for part in range(manifest["parts"])):
+            return 0
+        if manifest["compiled_for"] != _circumstances(package, processor):
             return 0
         if manifest["sources"] != {name: _source_checksum(name) for name in manifest["sources"]}:
             return 0
@@ -157,7 +235,7 @@ def _kernel_named(name: str) -> Any:
 
 
 def build(package: Path, target: Path, processor: Processor | None = None, tick: Tick = lambda: None) -> int:
-    """Compile the kernels of a package's list into a library.
+    """Compile the kernels of a package's list into a library, part after part.
 
     Args:
         package: folder of the package; it must be importable by its name.
@@ -170,31 +248,49 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
     Raises:
         OSError: the folder cannot be written, or a compiler fails.
     """
+    processor = processor or common_processor()
+    _clear(target)
+    count = len(_divided(signatures(package)))
+    parts = [_compile_part(package, target, processor, part, tick) for part in range(count)]
+    _write_manifest(package, target, processor, parts)
+    return sum(part.kernels for part in parts)
+
+
+def _compile_part(package: Path, target: Path, processor: Processor, part: int, tick: Tick) -> _Part:
+    """Compile a part of a library.
+
+    Raises:
+        OSError: the folder cannot be written, or a compiler fails.
+    """
     from numba.pycc import CC
 
-    processor = processor or common_processor()
-    target.mkdir(parents=True, exist_ok=True)
-    for old in (MANIFEST, EXTENSION):
-        (target / old).unlink(missing_ok=True)
-    compiler = CC("_kernels", source_module=sys.modules[__name__])
-    compiler.output_dir, compiler.target_cpu = str(target), processor.name
-    kernels: dict[str, list[tuple[str, list[str]]]] = {}
+    compiler = CC(part_name(part), source_module=sys.modules[__name__])
+    compiler.output_dir, compiler.output_file = str(target), part_file(part)
+    compiler.target_cpu = processor.name
+    names: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
-    listed = signatures(package)
+    listed = _divided(signatures(package))[part]
     for number, (name, codes) in enumerate(listed):
         kernel = _kernel_named(name)
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)
         options[kernel.py_func] = kernel.targetoptions
-        kernels.setdefault(name, []).append((f"kernel_{number}", codes))
+        names.setdefault(name, []).append((f"kernel_{number}", codes))
     with _compiled_as_declared(options, tick), compiling_for(processor):
         compiler.compile()
-    sources = {name: _source_checksum(name) for name in _modules_of_kernels()}
+    return _Part(len(listed), names, {name: _source_checksum(name) for name in _modules_of_kernels()})
+
+
+def _write_manifest(package: Path, target: Path, processor: Processor, parts: Sequence[_Part]) -> None:
+    kernels: dict[str, list[tuple[int, str, list[str]]]] = {}
+    for number, part in enumerate(parts):
+        for name, some in part.names.items():
+            kernels.setdefault(name, []).extend((number, symbol, codes) for symbol, codes in some)
     manifest = {
-        "features": processor.features, "sources": sources, "kernels": kernels,
+        "features": processor.features, "parts": len(parts), "kernels": kernels,
+        "sources": {name: value for part in parts for name, value in part.sources.items()},
         "compiled_for": _circumstances(package, processor),
     }  # fmt: skip
     (target / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    return len(listed)
 
 
 def _modules_of_kernels() -> list[str]:

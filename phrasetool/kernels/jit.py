@@ -6,11 +6,11 @@
 * fastmath without `reassoc`: multiply-adds may be fused, but the order of a sum never changes, so the result of a
   phrase does not depend on its neighbours, the block size or the number of threads.
 
-A library of kernels is one extension module a package (`_kernels.*.so`, made by `building` with numba's compiler for
-this) and a manifest next to it (`_kernels.json`): which kernels it holds for which types of arguments, the features
-that the processor must have, and checksums of the sources.  A kernel looks at its arguments, calls the library where
-they match, and else has numba compile it as it always would.  Importing numba and loading its cached code is most of
-what a short command takes.
+A package's library of kernels is some extension modules (`_kernels.0.*.so` and so on, made by `building` with numba's
+compiler for this) and a manifest next to them (`_kernels.json`): which of them holds which kernels for which types of
+arguments, the features that the processor must have, and checksums of the sources.  A kernel looks at its arguments,
+calls the library where they match, and else has numba compile it as it always would.  Importing numba and loading its
+cached code is most of what a short command takes.
 
 The types of arguments are written as codes: `int64`, `float32`, `bool`, `none`; arrays as item type, dimensions, layout
 as numba's (C, F, A) and whether they are read only or writable (`uint8:1Cr`, `float32:2Cw`), where records stand as
@@ -43,7 +43,6 @@ _EXACT = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 MANIFEST = "_kernels.json"
-EXTENSION = "_kernels" + importlib.machinery.EXTENSION_SUFFIXES[0]
 # Which kernels to use: "numba" never looks for a library, "ahead" fails where a library lacks a kernel that is called.
 # With `QUIET` both are used, as without a value, and no command announces that kernels are compiled.
 MODE = "PHRASETOOL_KERNELS"
@@ -64,11 +63,31 @@ _loaded: list[Library] = []
 class Library:
     """The kernels of one package that were compiled ahead of time."""
 
-    def __init__(self, module: ModuleType | None, manifest: dict[str, Any]) -> None:
-        self.module = module
-        self.kernels: dict[str, list[tuple[str, list[str]]]] = manifest["kernels"]
+    def __init__(self, load: Callable[[int], ModuleType], manifest: dict[str, Any]) -> None:
+        # Parts are loaded when they are first needed: a command calls kernels of few.
+        self._part = functools.cache(load)
+        # Name of a kernel -> its part, its name there, and the codes of its arguments, for each of their types.
+        self._kernels: dict[str, list[tuple[int, str, list[str]]]] = manifest["kernels"]
         self._sources: dict[str, int] = manifest["sources"]
         self.valid = True
+
+    def find(self, name: str, codes: list[str]) -> Callable[..., Any] | None:
+        """Return what was compiled of a kernel for arguments of some types; None if nothing was, or no longer is it.
+
+        Args:
+            name: of the kernel, `module:function`.
+            codes: of the types of the arguments, see `code_of`.
+        """
+        if self.valid:
+            for part, symbol, expected in self._kernels.get(name, ()):
+                if len(expected) == len(codes) and all(map(accepts, expected, codes)):
+                    try:
+                        function: Callable[..., Any] = getattr(self._part(part), symbol)
+                    except (OSError, ImportError):
+                        self.valid = False
+                        return None
+                    return function
+        return None
 
     def check(self, module: str, checksum_now: int | None) -> None:
         """Use nothing of the library when the source of a module is not the one it was compiled from.
@@ -125,11 +144,8 @@ class Kernel:
         codes = [code_of(argument) for argument in arguments]
         if RECORD in os.environ:
             _record(f"{name} {' '.join(codes)}\n")
-        if self._library.valid:
-            for symbol, expected in self._library.kernels.get(name, ()):
-                if len(expected) == len(codes) and all(map(accepts, expected, codes)):
-                    function: Callable[..., Any] = getattr(self._library.module, symbol)
-                    return function
+        if function := self._library.find(name, codes):
+            return function
         if os.environ.get(MODE) == "ahead":
             raise RuntimeError(f"not compiled ahead of time: {name} {' '.join(codes)}")
         compiled: Callable[..., Any] = self.dispatcher
@@ -239,19 +255,37 @@ def _library(package: str) -> Library | None:
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
             if not missing_features(manifest["features"]):
-                loader = importlib.machinery.ExtensionFileLoader(f"{package}._kernels", str(folder / EXTENSION))
-                spec = importlib.util.spec_from_loader(loader.name, loader)
-                assert spec is not None
-                module = importlib.util.module_from_spec(spec)
-                loader.exec_module(module)
-                library = Library(module, manifest)
+                library = Library(functools.partial(_load_part, package, folder), manifest)
                 for watched, found in _watched.items():
                     library.check(watched, found)
                 _loaded.append(library)
                 return library
         except (OSError, ValueError, KeyError, ImportError):
             continue
-    return Library(None, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
+    return Library(_no_part, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
+
+
+def part_name(part: int) -> str:
+    """Return the name of a part of a library as an extension module."""
+    return f"_kernels_{part}"
+
+
+def part_file(part: int) -> str:
+    """Return the file name of a part of a library."""
+    return f"_kernels.{part}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+
+
+def _no_part(part: int) -> ModuleType:
+    raise ImportError(f"there is no part {part}")
+
+
+def _load_part(package: str, folder: Path, part: int) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader(f"{package}.{part_name(part)}", str(folder / part_file(part)))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 def library_of(module: str) -> Library | None:

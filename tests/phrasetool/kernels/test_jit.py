@@ -10,23 +10,26 @@ from hypothesis import strategies as st
 
 from phrasetool.kernels import building, jit
 from tests.commands import clean_environment
-from tests.phrasetool.kernels import some_kernels
+from tests.phrasetool.kernels import other_kernels, some_kernels
 
 ROOT = Path(__file__).parents[3]
-MODULE = some_kernels.__name__
+MODULE, OTHER_MODULE = some_kernels.__name__, other_kernels.__name__
 SIGNATURES = f"""\
 # What the tests call.
 {MODULE}:dot float32:1Cr float32:1Cr
 {MODULE}:count_nan float64:1Cw int64
 {MODULE}:scaled_keys {MODULE}.Pair(int64:1Cw,float64) int64
 {MODULE}:total int32:2Aw int64 (int64,int64) bool
+{OTHER_MODULE}:negated int64
 """
 # Run where a library is used and where numba compiles; what they print has to be the same.
 CALLS = f"""
 import sys
 import numpy as np
 from {MODULE} import Pair, count_nan, dot, scaled_keys, total
+from {OTHER_MODULE} import negated
 
+print(negated(7))
 values = np.random.default_rng(1).normal(size=1001).astype(np.float32)
 reading = values.copy()
 reading.flags.writeable = False
@@ -139,7 +142,7 @@ def library(tmp_path_factory):
         f"print(building.build(Path({str(folder)!r}), jit.folders('tests')[1]))"
     )
     outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert outcome.stdout == "4\n"
+    assert outcome.stdout == "5\n"
     return environment
 
 
@@ -194,7 +197,9 @@ def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeyp
     source.write_text("changed")
     now = jit.checksum(source)
     libraries = {
-        expected: jit.Library(None, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}})
+        expected: jit.Library(
+            jit._no_part, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}}
+        )
         for expected in (now, now + 1, None, "no part")
     }
     monkeypatch.setattr(jit, "_loaded", list(libraries.values()))
@@ -247,7 +252,7 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")
-        lines = [f"{MODULE}:dot float32:1Cr float32:1Cr", f"{MODULE}:count_nan float64:1Cw int64"]
+        lines = [f"{MODULE}:dot float32:1Cr float32:1Cr", f"{OTHER_MODULE}:negated int64"]
         (tmp_path / name / building.SIGNATURES).write_text("\n".join(lines[: 1 + (name == names[1])]) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     ticks = []
@@ -255,14 +260,17 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
     assert [built[name].kernels for name in names] == [1, 2]
     assert (len(ticks), building.count_kernels(names)) == (3, 3)
     for name in names:
-        assert built[name].place == str(tmp_path / name / jit.EXTENSION)
+        assert built[name].place == str(tmp_path / name)
         assert (tmp_path / name / jit.MANIFEST).exists()
+        # Kernels of two modules are in two parts, which were compiled by two processes.
+        parts = [path.name for path in (tmp_path / name).glob("_kernels.*") if path.name != jit.MANIFEST]
+        assert sorted(parts) == [jit.part_file(part) for part in range(built[name].kernels)]
     # A library that is current is left alone; a list that has changed is compiled.
-    times = [(tmp_path / name / jit.EXTENSION).stat().st_mtime_ns for name in names]
+    times = [(tmp_path / name / jit.part_file(0)).stat().st_mtime_ns for name in names]
     changed = tmp_path / names[0] / building.SIGNATURES
     changed.write_text(changed.read_text() + f"{MODULE}:count_nan float64:1Cw int64\n")
     again = building.build_all(names, lambda: ticks.append(1))
     assert [again[name].kernels for name in names] == [2, 2]
     assert len(ticks) == 3 + 4
-    after = [(tmp_path / name / jit.EXTENSION).stat().st_mtime_ns for name in names]
+    after = [(tmp_path / name / jit.part_file(0)).stat().st_mtime_ns for name in names]
     assert [old == new for old, new in zip(times, after, strict=True)] == [False, True]
