@@ -303,7 +303,7 @@ def _check_memory_limit() -> None:
     """Refuse a limit on memory below what the packages need, which are loaded next.
 
     Python does not survive every lack of memory while it imports a module: of 276 runs with limits of 92 to 127 MB, two
-    waited for ever for Python's own import lock, and in five the MemoryError was lost.
+    hung on Python's own import lock, and in five the MemoryError was lost.
 
     Raises:
         PhraseToolError: the limit on the address space is too small.

@@ -29,7 +29,8 @@ from phrasetool.kernels.processors import Processor, common_processor, compiling
 
 SIGNATURES = "kernel_signatures.txt"
 _SECONDS_TO_WAIT = 0.2
-# Parts of a library, at least: they are compiled side by side.
+# A part has at most this fraction of a package's kernels, unless they are all of one module; parts are compiled side by
+# side.
 _PARTS = 4
 
 
@@ -85,12 +86,16 @@ def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built
     Raises:
         PhraseToolError: no folder can be written for a library.
     """
+    current = {package: _current_library(package) for package in packages}
+    built = {package: library for package, library in current.items() if library}
+    for _ in range(sum(library.kernels for library in built.values())):
+        tick()
+    targets = {package: _target_of(package) for package in packages if package not in built}
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(os.cpu_count() or 1, context) as pool:
         ticks = manager.Queue()
-        targets = dict(zip(packages, pool.map(_target_of, packages), strict=True))
         jobs = {
-            package: [pool.submit(_build_part, package, target, part, ticks) for part in range(_parts(package, target))]
+            package: [pool.submit(_build_part, package, target, part, ticks) for part in range(_count(package, target))]
             for package, target in targets.items()
         }
         waiting = [job for some in jobs.values() for job in some]
@@ -102,26 +107,28 @@ def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built
             ticks.get()
             tick()
         results = {package: [job.result() for job in some] for package, some in jobs.items()}
-    built = {}
     for package, target in targets.items():
-        kernels = sum(part.kernels for part in results[package])
-        if target is None:
-            built[package] = Built(kernels, "numba's cache (no C compiler)")
-            continue
-        if not all(part.current for part in results[package]):
+        if target:
             _write_manifest(folders(package)[0], target, this_processor(), results[package])
-        built[package] = Built(kernels, str(target))
-    return built
+        kernels = sum(part.kernels for part in results[package])
+        built[package] = Built(kernels, str(target) if target else "numba's cache (no C compiler)")
+    return {package: built[package] for package in packages}
+
+
+def _current_library(package: str) -> Built | None:
+    """Return the library of a package if it would not be compiled differently now."""
+    source, *_ = places = folders(package)
+    for target in places:
+        if kernels := _current_kernels(source, target, this_processor()):
+            return Built(kernels, str(target))
+    return None
 
 
 def _target_of(package: str) -> Path | None:
-    """Return the folder for a package's library; None if there is no C compiler."""
-    source, *_ = places = folders(package)
+    """Return an empty folder for a package's library; None without a C compiler."""
     if shutil.which(_c_compiler()) is None:
         return None
-    for target in places:
-        if _current_kernels(source, target, this_processor()):
-            return target
+    places = folders(package)
     for target in places:
         with contextlib.suppress(OSError):
             _clear(target)
@@ -136,6 +143,7 @@ def _clear(target: Path) -> None:
         OSError: the folder cannot be written.
     """
     target.mkdir(parents=True, exist_ok=True)
+    # An empty folder does not tell whether it can be written.
     (target / MANIFEST).write_text("")
     for old in target.glob("_kernels.*"):
         old.unlink()
@@ -149,19 +157,16 @@ class _Part:
         kernels: how many.
         names: kernel -> its name in the part, and the codes of its arguments, for each of their types.
         sources: modules that may have been compiled into it -> checksums of their sources.
-        current: whether the library existed, and nothing was compiled.
     """
 
     kernels: int
     names: dict[str, list[tuple[str, list[str]]]]
     sources: dict[str, int | None]
-    current: bool = False
 
 
-def _parts(package: str, target: Path | None) -> int:
-    """Return the number of parts in which the kernels of a package are compiled."""
-    source = folders(package)[0]
-    return 1 if target is None or (target / MANIFEST).exists() else len(_divided(signatures(source)))
+def _count(package: str, target: Path | None) -> int:
+    """Return the number of parts in which the kernels of a package are compiled; one without a folder for a library."""
+    return len(_divided(signatures(folders(package)[0]))) if target else 1
 
 
 def _divided(listed: list[tuple[str, list[str]]]) -> list[list[tuple[str, list[str]]]]:
@@ -183,10 +188,6 @@ def _build_part(package: str, target: Path | None, part: int, ticks: Any) -> _Pa
     source = folders(package)[0]
     if target is None:
         return _Part(fill_cache(source, tick), {}, {})
-    if kernels := _current_kernels(source, target, this_processor()):
-        for _ in range(kernels):
-            tick()
-        return _Part(kernels, {}, {}, current=True)
     return _compile_part(source, target, this_processor(), part, tick)
 
 

@@ -254,7 +254,8 @@ def _library(package: str) -> Library | None:
     for folder in folders(package):
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
-            if not missing_features(manifest["features"]):
+            # Libraries of earlier versions were not in parts.
+            if "parts" in manifest and not missing_features(manifest["features"]):
                 library = Library(functools.partial(_load_part, package, folder), manifest)
                 for watched, found in _watched.items():
                     library.check(watched, found)
@@ -262,7 +263,9 @@ def _library(package: str) -> Library | None:
                 return library
         except (OSError, ValueError, KeyError, ImportError):
             continue
-    return Library(_no_part, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
+    # Without kernels, no part is ever loaded.
+    without = functools.partial(_load_part, package, Path())
+    return Library(without, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
 
 
 def part_name(part: int) -> str:
@@ -273,10 +276,6 @@ def part_name(part: int) -> str:
 def part_file(part: int) -> str:
     """Return the file name of a part of a library."""
     return f"_kernels.{part}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-
-
-def _no_part(part: int) -> ModuleType:
-    raise ImportError(f"there is no part {part}")
 
 
 def _load_part(package: str, folder: Path, part: int) -> ModuleType:

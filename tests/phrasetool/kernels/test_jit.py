@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -188,6 +189,11 @@ def test_a_changed_source_makes_the_library_invalid(library, tmp_path):
         assert calls(library, "").stderr == "True\n"
         manifest.write_text(before[:100])
         assert calls(library, "").stderr == "True\n"
+        # That of an earlier version, in one part.
+        former = {key: value for key, value in json.loads(before).items() if key != "parts"}
+        former["kernels"] = {name: [entry[1:] for entry in some] for name, some in former["kernels"].items()}
+        manifest.write_text(json.dumps(former))
+        assert calls(library, "").stderr == "True\n"
     finally:
         manifest.write_text(before)
 
@@ -198,7 +204,7 @@ def test_every_library_that_holds_kernels_of_a_changed_module_is_invalid(monkeyp
     now = jit.checksum(source)
     libraries = {
         expected: jit.Library(
-            jit._no_part, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}}
+            sys.modules.get, {"kernels": {}, "sources": {} if expected == "no part" else {"module": expected}}
         )
         for expected in (now, now + 1, None, "no part")
     }
