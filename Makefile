@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit documents site wheel clean
 
-demo: $(VENV)/compiled
+demo: $(VENV)/installed-demo
 	$(BIN)/phrasetool demo
 
 test: $(VENV)/installed-dev lint types unit
@@ -46,19 +46,19 @@ wheel: $(VENV)/installed-dev
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# Kernels are compiled with the base alone, while the rest is installed: what the demo needs, which is a part, or all.
+# Kernels are compiled with the base alone, while the rest is installed: those that the demo calls, or all.
 # Python compiles bytecode when it is first needed.
-INSTALL := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable
-INSTALL_AND_COMPILE = $(BIN)/phrasetool compile & compiler=$$!; $(INSTALL) '.[$(1)]' && wait $$compiler
+INSTALL := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
+COMPILE_AND_INSTALL = $(BIN)/phrasetool compile $(1) & compiler=$$!; $(INSTALL) 'phrasetool[$(2)]' && wait $$compiler
 SIGNATURES := phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt
-$(VENV)/compiled: pyproject.toml constraints.txt $(SIGNATURES) | $(VENV)/bin/python
-	$(INSTALL) .
-	$(call INSTALL_AND_COMPILE,demo)
+$(VENV)/installed-demo: pyproject.toml constraints.txt $(SIGNATURES) | $(VENV)/bin/python
+	$(INSTALL) --editable .
+	$(call COMPILE_AND_INSTALL,--demo,demo)
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) .
-	$(call INSTALL_AND_COMPILE,dev)
+	$(INSTALL) --editable .
+	$(call COMPILE_AND_INSTALL,,dev)
 	touch $@
 
 clean:

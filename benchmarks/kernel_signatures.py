@@ -2,9 +2,9 @@
 
     python benchmarks/kernel_signatures.py
 
-Runs the tests of all commands and of the library, and the demo, some ten minutes, and writes `kernel_signatures.txt` of
-both packages.  To be run when a kernel has got other arguments; a kernel that is called with what no list has is still
-compiled by numba when it is called.
+Runs the demo, and the tests of all commands and of the library, some ten minutes, and writes `kernel_signatures.txt` of
+both packages: first what the demo calls.  To be run when a kernel has got other arguments; a kernel that is called with
+what no list has is still compiled by numba when it is called.
 """
 
 from __future__ import annotations
@@ -17,24 +17,32 @@ from pathlib import Path
 
 from measuring import ROOT
 
-from phrasetool.kernels.building import SIGNATURES
+from phrasetool.kernels.building import OF_DEMO, OF_OTHERS, SIGNATURES
 from phrasetool.kernels.jit import RECORD
 
-RUNS = (["-m", "pytest", "-q", "tests/cli", "tests/library"], ["-m", "phrasetool", "demo", "{0}/demo"])
+RUNS = {
+    OF_DEMO: ["-m", "phrasetool", "demo", "{0}/demo"],
+    OF_OTHERS: ["-m", "pytest", "-q", "tests/cli", "tests/library"],
+}
 PACKAGES = ("phrasetool", "moses_compat")
 
 
 def main() -> None:
+    sections: dict[str, list[str]] = {}
+    listed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
-        record = Path(folder) / "record"
-        for run in RUNS:
+        for number, (heading, run) in enumerate(RUNS.items()):
+            record = Path(folder) / f"record-{number}"
             words = [word.format(folder) for word in run]
             subprocess.run([sys.executable, *words], cwd=ROOT, env={**os.environ, RECORD: str(record)}, check=False)
-        lines = sorted({line for line in record.read_text().splitlines() if "?" not in line})
+            lines = {line for line in record.read_text().splitlines() if "?" not in line} - listed
+            sections[heading] = sorted(lines)
+            listed |= lines
     for package in PACKAGES:
-        ours = [line for line in lines if line.startswith(package)]
-        (ROOT / package / SIGNATURES).write_text("\n".join(ours) + "\n")
-        print(f"{len(ours)} signatures of {package}")
+        ours = {heading: [line for line in lines if line.startswith(package)] for heading, lines in sections.items()}
+        text = "\n".join(line for heading, lines in ours.items() for line in [heading, *lines])
+        (ROOT / package / SIGNATURES).write_text(f"{text}\n")
+        print(f"{package}: {' and '.join(str(len(lines)) for lines in ours.values())} signatures")
 
 
 if __name__ == "__main__":

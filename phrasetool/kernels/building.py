@@ -1,8 +1,9 @@
 """Compiles the kernels of a package ahead of time, into the library that `jit` loads, part by part on several cores.
 
 The package's `kernel_signatures.txt` lists the kernels to compile and the types of their arguments, recorded from
-commands that ran.  Numba's ahead-of-time compiler (`numba.pycc`) writes the machine code; a C compiler builds numba's
-run-time helpers and links both.
+commands that ran: first those that the demo calls, which can be compiled alone.  Numba's ahead-of-time compiler
+(`numba.pycc`) writes the machine code; a C compiler builds numba's run-time helpers, once for all parts, and links
+both.
 """
 
 from __future__ import annotations
@@ -17,27 +18,39 @@ import queue
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phrasetool.errors import PhraseToolError
-from phrasetool.kernels.jit import MANIFEST, checksum, folders, item_of, part_file, part_name
+from phrasetool.kernels.jit import LIBRARY, MANIFEST, checksum, folders, item_of, part_file
 from phrasetool.kernels.processors import Processor, common_processor, compiling_for, this_processor
 
 SIGNATURES = "kernel_signatures.txt"
+# Comments of a list: before the kernels that the demo calls, and before the others.
+OF_DEMO, OF_OTHERS = "# Called by the demo:", "# Called by other commands only:"
 _SECONDS_TO_WAIT = 0.2
 # A part has at most this fraction of a package's kernels, unless they are all of one module; parts are compiled side by
 # side.
-_PARTS = 4
+_PARTS = 5
+
+# Kernels, with the codes of the types of their arguments.
+_Signatures = list[tuple[str, list[str]]]
 
 
-def signatures(package: Path) -> list[tuple[str, list[str]]]:
+def signatures(package: Path) -> _Signatures:
     """(`module:kernel`, codes of its arguments) of each line of a package's list."""
-    lines = (package / SIGNATURES).read_text(encoding="utf-8").splitlines()
-    return [(name, codes) for name, *codes in map(str.split, lines) if not name.startswith("#")]
+    return [signature for listed in _sections(package) for signature in listed]
+
+
+def _sections(package: Path) -> list[_Signatures]:
+    """Return the kernels that the demo calls, and the others."""
+    sections = (package / SIGNATURES).read_text(encoding="utf-8").partition(OF_OTHERS)[::2]
+    lines = [[line.split() for line in section.splitlines() if line and line[0] != "#"] for section in sections]
+    return [[(name, codes) for name, *codes in section] for section in lines]
 
 
 def numba_type(code: str) -> Any:
@@ -69,59 +82,122 @@ class Built:
 Tick = Callable[[], object]
 
 
-def count_kernels(packages: list[str]) -> int:
-    """Return how many kernels the lists of packages have."""
-    return sum(len(signatures(folders(package)[0])) for package in packages)
+def count_kernels(packages: list[str], demo: bool = False) -> int:
+    """Return how many kernels the lists of packages have, or how many of them the demo calls."""
+    return sum(map(len, (part for package in packages for part in _wanted_parts(folders(package)[0], demo).values())))
 
 
-def build_all(packages: list[str], tick: Tick = lambda: None) -> dict[str, Built]:
+def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False) -> dict[str, Built]:
     """Compile the kernels of packages, in this machine's own way: libraries, or numba's cache without a C compiler.
 
-    Each part of a library is compiled by a process of its own, so that several cores work.
+    Each part of a library is compiled by a process of its own, so that several cores work.  Parts that are current are
+    left alone.
 
     Args:
         packages: their names.
         tick: called for each kernel.
+        demo: whether to compile only what the demo calls.
 
     Raises:
         PhraseToolError: no folder can be written for a library.
     """
-    current = {package: _current_library(package) for package in packages}
-    built = {package: library for package, library in current.items() if library}
-    for _ in range(sum(library.kernels for library in built.values())):
+    plans = {package: _plan(package, demo) for package in packages}
+    for _ in range(sum(plan.current for plan in plans.values())):
         tick()
-    targets = {package: _target_of(package) for package in packages if package not in built}
+    compiled = _compile_missing(plans, tick) if any(plan.missing for plan in plans.values()) else {}
+    built = {}
+    for package, plan in plans.items():
+        parts = {part: compiled[package, part] for part in plan.missing}
+        if plan.target and parts:
+            _write_manifest(folders(package)[0], plan.target, this_processor(), parts, plan.manifest)
+        kernels = plan.current + sum(part.kernels for part in parts.values())
+        built[package] = Built(kernels, str(plan.target) if plan.target else "numba's cache (no C compiler)")
+    return built
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be compiled of a package.
+
+    Attributes:
+        target: the folder of its library; None without a C compiler.
+        manifest: that of the library, if the library is current.
+        current: number of kernels that are wanted and need not be compiled again.
+        missing: the parts to be compiled.
+    """
+
+    target: Path | None
+    manifest: dict[str, Any]
+    current: int
+    missing: list[int]
+
+
+def _plan(package: str, demo: bool) -> _Plan:
+    """Decide what to compile.
+
+    Raises:
+        PhraseToolError: no folder can be written.
+    """
+    source, *_ = places = folders(package)
+    wanted = _wanted_parts(source, demo)
+    for place in places:
+        if manifest := _current_manifest(source, place, this_processor()):
+            missing = [part for part in wanted if part not in manifest["parts"]]
+            if not missing or _is_writable(place / MANIFEST):
+                current = sum(len(listed) for part, listed in wanted.items() if part not in missing)
+                return _Plan(place, manifest, current, missing)
+    target = _target_of(package)
+    return _Plan(target, {}, 0, list(wanted) if target else [0])
+
+
+def _wanted_parts(package: Path, demo: bool) -> dict[int, _Signatures]:
+    """Return the kernels of each part: those of a module stay together, as they share code, and those of the demo."""
+    parts: list[_Signatures] = []
+    sections = _sections(package)
+    size = -(-sum(map(len, sections)) // _PARTS)
+    for section in sections[:1] if demo else sections:
+        first = len(parts)
+        for _, some in itertools.groupby(section, lambda one: one[0].partition(":")[0]):
+            kernels = list(some)
+            if len(parts) == first or len(parts[-1]) + len(kernels) > size:
+                parts.append([])
+            parts[-1] += kernels
+    return dict(enumerate(parts))
+
+
+def _compile_missing(plans: dict[str, _Plan], tick: Tick) -> dict[tuple[str, int], _Part]:
+    """Compile the missing parts of packages side by side; return each, by package and number."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(os.cpu_count() or 1, context) as pool:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with (
+        context.Manager() as manager,
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(processors, context) as pool,
+    ):
         ticks = manager.Queue()
+        # Before the parts: meanwhile Python compiles numba, which several processes would each do.
+        helpers = pool.submit(_compile_helpers, folder).result() if any(plan.target for plan in plans.values()) else []
         jobs = {
-            package: [pool.submit(_build_part, package, target, part, ticks) for part in range(_count(package, target))]
-            for package, target in targets.items()
+            (package, part): pool.submit(_build_part, package, plan.target, part, helpers, ticks)
+            for package, plan in plans.items()
+            for part in plan.missing
         }
-        waiting = [job for some in jobs.values() for job in some]
-        while not all(job.done() for job in waiting):
+        while not all(job.done() for job in jobs.values()):
             with contextlib.suppress(queue.Empty):
                 ticks.get(timeout=_SECONDS_TO_WAIT)
                 tick()
         while not ticks.empty():
             ticks.get()
             tick()
-        results = {package: [job.result() for job in some] for package, some in jobs.items()}
-    for package, target in targets.items():
-        if target:
-            _write_manifest(folders(package)[0], target, this_processor(), results[package])
-        kernels = sum(part.kernels for part in results[package])
-        built[package] = Built(kernels, str(target) if target else "numba's cache (no C compiler)")
-    return {package: built[package] for package in packages}
+        return {one: job.result() for one, job in jobs.items()}
 
 
-def _current_library(package: str) -> Built | None:
-    """Return the library of a package if it would not be compiled differently now."""
-    source, *_ = places = folders(package)
-    for target in places:
-        if kernels := _current_kernels(source, target, this_processor()):
-            return Built(kernels, str(target))
-    return None
+def _is_writable(file: Path) -> bool:
+    try:
+        file.open("r+b").close()
+    except OSError:
+        return False
+    return True
 
 
 def _target_of(package: str) -> Path | None:
@@ -164,46 +240,29 @@ class _Part:
     sources: dict[str, int | None]
 
 
-def _count(package: str, target: Path | None) -> int:
-    """Return the number of parts in which the kernels of a package are compiled; one without a folder for a library."""
-    return len(_divided(signatures(folders(package)[0]))) if target else 1
-
-
-def _divided(listed: list[tuple[str, list[str]]]) -> list[list[tuple[str, list[str]]]]:
-    """Return the kernels of each part: those of a module stay together, as they share code."""
-    parts: list[list[tuple[str, list[str]]]] = [[]]
-    size = -(-len(listed) // _PARTS)
-    for _, some in itertools.groupby(listed, lambda one: one[0].partition(":")[0]):
-        kernels = list(some)
-        if parts[-1] and len(parts[-1]) + len(kernels) > size:
-            parts.append([])
-        parts[-1] += kernels
-    return parts
-
-
-def _build_part(package: str, target: Path | None, part: int, ticks: Any) -> _Part:
+def _build_part(package: str, target: Path | None, part: int, helpers: list[str], ticks: Any) -> _Part:
     def tick() -> None:
         ticks.put(package)
 
     source = folders(package)[0]
     if target is None:
         return _Part(fill_cache(source, tick), {}, {})
-    return _compile_part(source, target, this_processor(), part, tick)
+    return _compile_part(source, target, this_processor(), part, helpers, tick)
 
 
-def _current_kernels(package: Path, target: Path, processor: Processor) -> int:
-    """Number of kernels of the library in a folder; 0 if there is none or it would be compiled differently now."""
+def _current_manifest(package: Path, target: Path, processor: Processor) -> dict[str, Any]:
+    """Return the manifest of the library in a folder; none if it would be compiled differently now."""
     try:
-        manifest = json.loads((target / MANIFEST).read_bytes())
-        if not all((target / part_file(part)).is_file() for part in range(manifest["parts"])):
-            return 0
+        manifest: dict[str, Any] = json.loads((target / MANIFEST).read_bytes())
+        if not all((target / part_file(part)).is_file() for part in manifest["parts"]):
+            return {}
         if manifest["compiled_for"] != _circumstances(package, processor):
-            return 0
+            return {}
         if manifest["sources"] != {name: _source_checksum(name) for name in manifest["sources"]}:
-            return 0
-        return sum(map(len, manifest["kernels"].values()))
-    except (OSError, ValueError, KeyError, ImportError):
-        return 0
+            return {}
+        return manifest
+    except (OSError, ValueError, KeyError, TypeError, ImportError):
+        return {}
 
 
 def _circumstances(package: Path, processor: Processor) -> list[Any]:
@@ -251,26 +310,56 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
     """
     processor = processor or common_processor()
     _clear(target)
-    count = len(_divided(signatures(package)))
-    parts = [_compile_part(package, target, processor, part, tick) for part in range(count)]
-    _write_manifest(package, target, processor, parts)
-    return sum(part.kernels for part in parts)
+    with tempfile.TemporaryDirectory() as folder:
+        helpers = _compile_helpers(folder)
+        parts = {
+            part: _compile_part(package, target, processor, part, helpers, tick)
+            for part in _wanted_parts(package, demo=False)
+        }
+    _write_manifest(package, target, processor, parts, {})
+    return sum(part.kernels for part in parts.values())
 
 
-def _compile_part(package: Path, target: Path, processor: Processor, part: int, tick: Tick) -> _Part:
+def _compile_helpers(folder: str) -> list[str]:
+    """Compile numba's run-time helpers, which are the same in every part; return their object files.
+
+    Raises:
+        OSError: the folder cannot be written, or the C compiler fails.
+    """
+    objects: list[str] = _compiler()._compile_mixins(folder)
+    return objects
+
+
+def _compiler() -> Any:
+    """Return numba's ahead-of-time compiler."""
+    from numba.pycc import CC
+
+    return CC(LIBRARY, source_module=sys.modules[__name__])
+
+
+def _compile_part(
+    package: Path, target: Path, processor: Processor, part: int, helpers: list[str], tick: Tick
+) -> _Part:
     """Compile a part of a library.
+
+    Args:
+        package: folder of the package.
+        target: folder of the library.
+        processor: what it is to run on.
+        part: number of the part.
+        helpers: object files of numba's run-time helpers.
+        tick: called for each kernel.
 
     Raises:
         OSError: the folder cannot be written, or a compiler fails.
     """
-    from numba.pycc import CC
-
-    compiler = CC(part_name(part), source_module=sys.modules[__name__])
+    compiler = _compiler()
+    compiler._compile_mixins = lambda folder: helpers
     compiler.output_dir, compiler.output_file = str(target), part_file(part)
     compiler.target_cpu = processor.name
     names: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
-    listed = _divided(signatures(package))[part]
+    listed = _wanted_parts(package, demo=False)[part]
     for number, (name, codes) in enumerate(listed):
         kernel = _kernel_named(name)
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)
@@ -281,14 +370,18 @@ def _compile_part(package: Path, target: Path, processor: Processor, part: int, 
     return _Part(len(listed), names, {name: _source_checksum(name) for name in _modules_of_kernels()})
 
 
-def _write_manifest(package: Path, target: Path, processor: Processor, parts: Sequence[_Part]) -> None:
-    kernels: dict[str, list[tuple[int, str, list[str]]]] = {}
-    for number, part in enumerate(parts):
+def _write_manifest(
+    package: Path, target: Path, processor: Processor, parts: dict[int, _Part], former: dict[str, Any]
+) -> None:
+    """Write which part holds which kernel, for the parts that were compiled and those that were there."""
+    kernels: dict[str, list[tuple[int, str, list[str]]]] = former.get("kernels", {})
+    for number, part in parts.items():
         for name, some in part.names.items():
             kernels.setdefault(name, []).extend((number, symbol, codes) for symbol, codes in some)
+    sources = [former.get("sources", {}), *(part.sources for part in parts.values())]
     manifest = {
-        "features": processor.features, "parts": len(parts), "kernels": kernels,
-        "sources": {name: value for part in parts for name, value in part.sources.items()},
+        "features": processor.features, "parts": sorted([*former.get("parts", []), *parts]), "kernels": kernels,
+        "sources": {name: value for some in sources for name, value in some.items()},
         "compiled_for": _circumstances(package, processor),
     }  # fmt: skip
     (target / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")

@@ -43,6 +43,8 @@ _EXACT = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 
 MANIFEST = "_kernels.json"
+# The name of every part as an extension module: numba's run-time helpers, which contain it, are compiled once for all.
+LIBRARY = "_kernels"
 # Which kernels to use: "numba" never looks for a library, "ahead" fails where a library lacks a kernel that is called.
 # With `QUIET` both are used, as without a value, and no command announces that kernels are compiled.
 MODE = "PHRASETOOL_KERNELS"
@@ -254,8 +256,8 @@ def _library(package: str) -> Library | None:
     for folder in folders(package):
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
-            # Libraries of earlier versions were not in parts.
-            if "parts" in manifest and not missing_features(manifest["features"]):
+            # The parts of earlier versions had other names, or there were none.
+            if isinstance(manifest.get("parts"), list) and not missing_features(manifest["features"]):
                 library = Library(functools.partial(_load_part, package, folder), manifest)
                 for watched, found in _watched.items():
                     library.check(watched, found)
@@ -268,18 +270,13 @@ def _library(package: str) -> Library | None:
     return Library(without, {"kernels": {}, "sources": {}}) if RECORD in os.environ else None
 
 
-def part_name(part: int) -> str:
-    """Return the name of a part of a library as an extension module."""
-    return f"_kernels_{part}"
-
-
 def part_file(part: int) -> str:
     """Return the file name of a part of a library."""
     return f"_kernels.{part}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
 
 
 def _load_part(package: str, folder: Path, part: int) -> ModuleType:
-    loader = importlib.machinery.ExtensionFileLoader(f"{package}.{part_name(part)}", str(folder / part_file(part)))
+    loader = importlib.machinery.ExtensionFileLoader(f"{package}.{LIBRARY}", str(folder / part_file(part)))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

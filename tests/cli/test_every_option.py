@@ -771,6 +771,7 @@ ROWS = {
         "--json": Why("as in every command", "tests/cli/test_json_output.py"),
     },
     "compile": {
+        "--demo": Why("compiling takes a minute", "tests/cli/test_json_output.py"),
         "--quiet": Why("compiling takes a minute"),
         "--verbose": Why("compiling takes a minute"),
         "--json": Why("compiling takes a minute"),

@@ -168,14 +168,16 @@ def test_of_the_demo_it_is_files_and_commands(tmp_path):
     ]  # fmt: skip
 
 
-def test_of_compiling_it_is_where_kernels_are(monkeypatch):
+@pytest.mark.parametrize("options", [[], ["--demo"]])
+def test_of_compiling_it_is_where_kernels_are(options, monkeypatch):
     from phrasetool.kernels import building
 
-    def build_all(packages, tick):
+    def build_all(packages, tick, demo):
+        assert demo == bool(options)
         return {package: building.Built(3, f"in {package}") for package in packages}
 
     monkeypatch.setattr(building, "build_all", build_all)
-    result = only_a_document("compile", "-q")
+    result = only_a_document("compile", "-q", *options)
     assert result["packages"]["moses_compat"] == {"kernels": 3, "place": "in moses_compat"}
     assert list(result["packages"]) == ["phrasetool", "moses_compat"]
 

@@ -182,12 +182,9 @@ class Demo:
         learnt, held_out = self._split(pairs)
         self.say("4. LEARN from them what phrases mean, in both languages.")
         if has("torch", "gensim"):
-            print(
-                "(So few pairs want more passes and softer targets than the defaults, which are made for real tables.)"
-            )
+            print("(So few pairs want softer targets than the defaults, which are made for real tables.)")
             self.run(
-                "train", learnt, "-o", self.model, "--epochs", "60", "--temperature", "0.2",
-                "--vector-scale", "0.1", "--quiet",
+                "train", learnt, "-o", self.model, "--temperature", "0.2", "--vector-scale", "0.1", "--quiet",
             )  # fmt: skip
         else:
             print("(torch or gensim is not installed: the model is the one that phrasetool brings.)")

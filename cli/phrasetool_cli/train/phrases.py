@@ -45,7 +45,7 @@ Example:
   phrasetool train pairs.gz
   phrasetool train pairs.gz --source-text mono.de.gz --target-text mono.en.gz
   phrasetool train phrases pairs.gz --architecture mean-max --loss syn-projection
-  phrasetool train demo-output/pairs.gz -o demo-output/model2 --epochs 60
+  phrasetool train demo-output/pairs.gz -o demo-output/model2 --seed 2
 """
 
 

@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import subprocess
@@ -189,10 +190,12 @@ def test_a_changed_source_makes_the_library_invalid(library, tmp_path):
         assert calls(library, "").stderr == "True\n"
         manifest.write_text(before[:100])
         assert calls(library, "").stderr == "True\n"
-        # That of an earlier version, in one part.
+        # Those of earlier versions: in one part, and in parts of other names.
         former = {key: value for key, value in json.loads(before).items() if key != "parts"}
         former["kernels"] = {name: [entry[1:] for entry in some] for name, some in former["kernels"].items()}
         manifest.write_text(json.dumps(former))
+        assert calls(library, "").stderr == "True\n"
+        manifest.write_text(json.dumps(json.loads(before) | {"parts": 2}))
         assert calls(library, "").stderr == "True\n"
     finally:
         manifest.write_text(before)
@@ -255,28 +258,48 @@ def test_kernels_import_no_scipy_and_leave_it_as_it_is():
 def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, monkeypatch):
     """What `phrasetool compile` does, with two small packages in place of its own."""
     names = ["first_kernels", "second_kernels"]
-    for name in names:
+    of_demo, of_others = f"{MODULE}:dot float32:1Cr float32:1Cr", f"{OTHER_MODULE}:negated int64"
+    lists = [[building.OF_DEMO, of_demo], [building.OF_DEMO, of_demo, building.OF_OTHERS, of_others]]
+    for name, lines in zip(names, lists, strict=True):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")
-        lines = [f"{MODULE}:dot float32:1Cr float32:1Cr", f"{OTHER_MODULE}:negated int64"]
-        (tmp_path / name / building.SIGNATURES).write_text("\n".join(lines[: 1 + (name == names[1])]) + "\n")
+        (tmp_path / name / building.SIGNATURES).write_text("\n".join(lines) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    ticks = []
-    built = building.build_all(names, lambda: ticks.append(1))
-    assert [built[name].kernels for name in names] == [1, 2]
-    assert (len(ticks), building.count_kernels(names)) == (3, 3)
-    for name in names:
-        assert built[name].place == str(tmp_path / name)
-        assert (tmp_path / name / jit.MANIFEST).exists()
-        # Kernels of two modules are in two parts, which were compiled by two processes.
-        parts = [path.name for path in (tmp_path / name).glob("_kernels.*") if path.name != jit.MANIFEST]
-        assert sorted(parts) == [jit.part_file(part) for part in range(built[name].kernels)]
-    # A library that is current is left alone; a list that has changed is compiled.
-    times = [(tmp_path / name / jit.part_file(0)).stat().st_mtime_ns for name in names]
+
+    def times():
+        return {path.relative_to(tmp_path): path.stat().st_mtime_ns for path in tmp_path.glob("*/_kernels.*.*")}
+
+    def compiled(demo=False):
+        ticks = []
+        built = building.build_all(names, lambda: ticks.append(1), demo)
+        assert len(ticks) == building.count_kernels(names, demo) == sum(one.kernels for one in built.values())
+        assert {name: one.place for name, one in built.items()} == {name: str(tmp_path / name) for name in names}
+        return [built[name].kernels for name in names]
+
+    # What the demo calls, alone; what is missing is compiled later, and what is there stays.
+    assert compiled(demo=True) == [1, 1]
+    first = times()
+    assert set(first) == {Path(name, jit.part_file(0)) for name in names}
+    assert compiled() == [1, 2]
+    whole = times()
+    # Kernels of the demo and others are in two parts, which were compiled by two processes.
+    assert set(whole) - set(first) == {Path(names[1], jit.part_file(1))}
+    assert first.items() <= whole.items()
+    manifest = json.loads((tmp_path / names[1] / jit.MANIFEST).read_bytes())
+    assert manifest["parts"] == [0, 1]
+    loaded = jit.Library(functools.partial(jit._load_part, names[1], tmp_path / names[1]), manifest)
+    ones = np.ones(3, np.float32)
+    assert loaded.find(*_call(of_demo))(ones, ones) == 3
+    assert loaded.find(*_call(of_others))(7) == -7
+    # A library that is current is left alone, whether or not all of it is wanted; a list that has changed is compiled.
+    assert (compiled(), compiled(demo=True)) == ([1, 2], [1, 1])
+    assert times() == whole
     changed = tmp_path / names[0] / building.SIGNATURES
     changed.write_text(changed.read_text() + f"{MODULE}:count_nan float64:1Cw int64\n")
-    again = building.build_all(names, lambda: ticks.append(1))
-    assert [again[name].kernels for name in names] == [2, 2]
-    assert len(ticks) == 3 + 4
-    after = [(tmp_path / name / jit.part_file(0)).stat().st_mtime_ns for name in names]
-    assert [old == new for old, new in zip(times, after, strict=True)] == [False, True]
+    assert compiled() == [2, 2]
+    assert {path.parts[0] for path, time in times().items() if whole.get(path) != time} == {names[0]}
+
+
+def _call(line):
+    name, *codes = line.split()
+    return name, codes
