@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from phrasetool.errors import PhraseToolError
+from phrasetool.errors import DataError, PhraseToolError
+
+if TYPE_CHECKING:
+    from moses_compat.ini.moses_ini import MosesIni
 
 
-def check_inputs(paths: Iterable[str | None]) -> None:
+def check_inputs(paths: Iterable[str | None], ini: MosesIni | None = None) -> None:
     """Refuse missing files and files that cannot be opened; pipes are not opened, and None is skipped.
+
+    Args:
+        paths: the files.
+        ini: the ini that names some of them, for messages.
 
     Raises:
         DataError: which, and why.
@@ -23,7 +31,13 @@ def check_inputs(paths: Iterable[str | None]) -> None:
 
     for path in paths:
         if path is not None and path != STANDARD and not _is_special(path):
-            Input(path).close()
+            try:
+                Input(path).close()
+            except DataError as error:
+                if ini is None or path not in ini.paths:
+                    raise
+                # The ini may have been moved without its files.
+                raise DataError(ini.path, f"names a file that cannot be read: {error}", remedy=error.remedy) from error
 
 
 def _is_special(path: str) -> bool:

@@ -86,7 +86,7 @@ def command(
     check_resumable(resume, text, output)
     model = MosesModel.read(ini, table, reordering_table, printed=True)
     check_outputs([text, *model.kept_paths], [output, n_best[0] if n_best else None])
-    check_inputs([text, ini, *model.paths])
+    check_inputs([text, ini, *model.paths], model.ini)
     document = json_document(json_file, [text, *model.kept_paths], [output, n_best[0] if n_best else None])
     model = model.searching(**search)
     refuse_unused_limits(model.search.algorithm == "cube")

@@ -96,7 +96,7 @@ def command(
     if same_file(source, target):
         raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
     # The language model of the ini is not asked.
-    check_inputs([source, target, *model.used_tables])
+    check_inputs([source, target, *model.used_tables], model.ini)
     document = json_document(json_file, [source, target, *model.kept_paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     text = InputPhrases.of(surface_words(read_sentences(source), display_name(source)), model.longest)
