@@ -54,6 +54,8 @@ SIGNATURES := phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.tx
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(SIGNATURES) | $(VENV)/bin/python
 	$(INSTALL) --editable .
 	$(call COMPILE_AND_INSTALL,--demo,demo)
+	# PyTorch's bytecode takes ten seconds of one core, which the first steps of the demo leave idle.
+	$(BIN)/python -c 'import gensim.models, torch._dynamo' > /dev/null 2>&1 &
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
