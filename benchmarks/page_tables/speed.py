@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from page_tables.kept_results import find, markdown
+from page_tables.kept_results import difference, find, markdown
 
 
 def _median(path: str, digits: int = 1) -> str:
@@ -163,6 +163,17 @@ def engine_bleu() -> str:
     )
 
 
+def distortion_limits() -> str:
+    """BLEU by distortion limit, the gain over Moses' default, and the time of translating."""
+    rows = []
+    for pair, found in find("distortion_limits/pairs").items():
+        bleu, seconds = found["BLEU"], found["CPU seconds"]
+        gains = [f"{bleu[limit]:.2f}, {difference(gain)}" for limit, gain in found["gains"].items()]
+        times = [f"{seconds[limit] / seconds['6']:.1f}" for limit in found["gains"]]
+        rows.append([pair, f"{bleu['6']:.2f}", *gains, " and ".join(times)])
+    return markdown("language pair | limit of 6 | limit of 12 | no limit (`-1`) | time, relative to 6", rows)
+
+
 def engine_speed() -> str:
     """Time of each step of the whole way from a bitext to translations."""
     seconds = find("whole_engine/seconds")
@@ -224,7 +235,8 @@ TABLES = {
     "startup": startup, "devices": devices, "beams": beams, "families": families,
     "commands": commands, "methods": methods, "memory": memory, "large methods": large_methods,
     "outside memory": outside_memory, "decoders": decoders, "decoder scores": decoder_scores,
-    "engine": engine, "engine bleu": engine_bleu, "engine speed": engine_speed, "tuning": tuning, "training": training,
+    "engine": engine, "engine bleu": engine_bleu,
+    "distortion limits": distortion_limits, "engine speed": engine_speed, "tuning": tuning, "training": training,
 }  # fmt: skip
 VALUES = {
     "million entries": lambda: f"{find('extraction/phrase-table/entries') / 1e6:.1f}",

@@ -168,7 +168,7 @@ def _prune(top: ConfigTable) -> PruningGrid:
     if not grid.sizes and set(grid.methods) - cut:
         raise top.error("prune.sizes", "is empty; give shares of the entries to keep, as in sizes = [0.28, 0.1]")
     if not grid.methods and not grid.thresholds:
-        raise top.error("prune.methods", 'is empty; give methods, as in methods = ["composition+semantic"]')
+        raise top.error("prune.methods", 'is empty; give methods, as in ["composition+semantic"], or leave [prune] out')
     for key, values in (("combine", grid.combine), ("protect", grid.protect)):
         if not values:
             raise top.error(f"prune.{key}", "is empty")

@@ -30,7 +30,8 @@ _CONTESTS = (
     "dev_without",
 )  # fmt: skip
 _ANNOTATION = (
-    "system", "columns", "dimension", "tuning_seeds", "text", "bleu", "deviation", "difference", "p", "dev_bleu",
+    "system", "columns", "dimension", "tuning_seeds", "text", "bleu", "deviation", "difference", "low", "high", "p",
+    "dev_bleu",
 )  # fmt: skip
 
 _LADDER = (
@@ -197,7 +198,8 @@ class TunedScores:
 def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFrame:
     """Return `annotation` (Table 2), a row per system and text.
 
-    A score is the mean over tuning seeds; the test is a paired bootstrap over sentences, see `TunedScores`.
+    A score is the mean over tuning seeds; interval and test are those of a paired bootstrap over sentences, see
+    `TunedScores`.
 
     Args:
         runs: runs with the same number of tunings, the baseline first.
@@ -207,11 +209,11 @@ def annotation_frame(runs: Sequence[TunedRuns], board: Scoreboard) -> pd.DataFra
     for run in runs:
         scores = TunedScores.of(run.translations, board)
         for text in board.texts:
-            p = scores.pooled[text].p_value(base.pooled[text]) if base else float("nan")
+            # The baseline differs from itself by 0, without an interval.
+            difference = _compared(scores, base, text) if base else (0.0, *_NO_STEP[1:])
             rows.append((
                 run.label, run.columns, run.dimension, len(run.translations), text, scores.means[text],
-                scores.deviations[text], scores.means[text] - (base or scores).means[text], p,
-                scores.means.get(DEV, float("nan")),
+                scores.deviations[text], *difference, scores.means.get(DEV, float("nan")),
             ))  # fmt: skip
         base = base or scores
     return pd.DataFrame(rows, columns=_ANNOTATION)

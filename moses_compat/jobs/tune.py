@@ -66,10 +66,10 @@ def read_development_set(source: str, references: Sequence[str]) -> tuple[bytes,
     text = surface_words(read_sentences(source), display_name(source))
     if not text:
         raise DataError(source, "the file has no lines")
-    texts = {path: _read(path) for path in references}
-    for path, data in texts.items():
+    texts = [_read(path) for path in references]
+    for path, data in zip(references, texts, strict=True):
         check_sides(len(Symbols().read_lines(text)), len(Symbols().read_lines(data)), source, path)
-    return text, list(texts.values())
+    return text, texts
 
 
 def checked_start(

@@ -126,6 +126,8 @@ def test_the_distortion_limit(example, tmp_path):
     )
     assert "3 of 10 sentences decoded" in outcome.err
     assert "2 not: only beyond the distortion limit" in outcome.err
+    hint = "hint: in 20% of the sentences, words move farther than the distortion limit of 0: a model with a larger one"
+    assert hint in outcome.err
     changed = ini.parent / "changed.ini"
     changed.write_text(ini.read_text().replace("[distortion-limit]\n6", "[distortion-limit]\n0"))
     again = run_inside("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "pairs")
@@ -133,6 +135,7 @@ def test_the_distortion_limit(example, tmp_path):
     arguments = ("force-decode", "--moses-ini", changed, source, target, "-o", tmp_path / "x")
     free = run_inside(*arguments, "--distortion-limit", -1)
     assert "5 of 10 sentences decoded" in free.err
+    assert "hint" not in free.err
 
 
 def test_partial_covers_add_pairs(example, tmp_path):

@@ -145,6 +145,11 @@ def test_several_references(model):
     write(model / "other.ref", (model / "dev.ref").read_bytes().replace(b"right1", b"odd1"))
     assert run(model, "-q", "--reference", model / "other.ref", "--iterations", 2).code == 0
     assert b"on dev.ref, other.ref" in read(model / "tuned.ini")
+    # A reference that is named twice counts once: the best match of an n-gram is the same.
+    assert run(model, "-q", "--reference", model / "dev.ref", "--iterations", 2, output="twice.ini").code == 0
+    assert run(model, "-q", "--iterations", 2, output="once.ini").code == 0
+    twice, once = (read_moses_ini(str(model / name)) for name in ("twice.ini", "once.ini"))
+    assert twice.weights == once.weights
 
 
 def test_relative_paths_survive_a_move(model):

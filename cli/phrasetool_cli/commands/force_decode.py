@@ -150,5 +150,5 @@ def command(
         }
     )  # fmt: skip
     if not quiet:
-        tell_derivations(outcomes)
+        tell_derivations(outcomes, limit)
         say(f"{int((uses > 0).sum()):,} distinct phrase pairs, used {int(uses.sum()):,} times, written to {output}")

@@ -20,7 +20,13 @@ from moses_compat.experiments.report.figures import (
     main_text,
     protections,
 )
-from moses_compat.experiments.report.frame_tables import deviation_cell, significance_mark, texts_of, verdict
+from moses_compat.experiments.report.frame_tables import (
+    deviation_cell,
+    interval_cell,
+    significance_mark,
+    texts_of,
+    verdict,
+)
 from moses_compat.experiments.settings import DEV, FULL
 from moses_compat.pages.drawing import (
     KEPT,
@@ -32,7 +38,7 @@ from moses_compat.pages.drawing import (
     percent_text,
     printable,
 )
-from moses_compat.pages.html import Cell, Column, Row, Table, code, number_cell, text_cell
+from moses_compat.pages.html import Column, Row, Table, code, number_cell, text_cell
 
 # Sizes at or under which a table counts as small.
 SMALL = 0.15
@@ -202,17 +208,11 @@ def ladder_table(ladder: pd.DataFrame) -> Table:
             text_cell(step, "phrase"), number_cell(total.entries, 0), number_cell(total.tuning_seeds, 0),
             *(deviation_cell(by_text.get(text), "gain", "gain_p") for text in texts),
             number_cell(total.gain, sign=True, mark=significance_mark(total.gain, total.gain_p), tones=as_whole),
-            _interval(total.gain_low, total.gain_high),
+            interval_cell(total.gain_low, total.gain_high),
             number_cell(total.total, sign=True, mark=significance_mark(total.total, total.total_p)),
-            _interval(total.total_low, total.total_high),
+            interval_cell(total.total_low, total.total_high),
         )))  # fmt: skip
     return Table("ladder", TITLE, tuple(columns), tuple(rows))
-
-
-def _interval(low: float, high: float) -> Cell:
-    if pd.isna(low + high):
-        return Cell("")
-    return Cell(f"{number_text(low, sign=True)} to {number_text(high, sign=True)}", low)
 
 
 def climbed(ladder: pd.DataFrame) -> list[str]:

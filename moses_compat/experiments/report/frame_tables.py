@@ -204,6 +204,7 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         Column("tunings", "tuned so often, each time with another seed"),
         *(Column(printable(text), "mean of BLEU ± its deviation over the tunings") for text in texts),
         Column("difference", f"on {code(main)}, to the baseline"),
+        Column("95 %", "interval of the difference, paired bootstrap over sentences"),
         Column("p", "paired bootstrap over sentences, the statistics of all tunings summed"),
         Column("dev", "BLEU on the development set, on which weights were tuned"),
     ]
@@ -221,6 +222,7 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         total = by_text.get(main)
         baseline = total is None or math.isnan(total.p)
         cells.append(number_cell(math.nan if total is None or baseline else total.difference, sign=True))
+        cells.append(interval_cell(math.nan, math.nan) if total is None else interval_cell(total.low, total.high))
         cells.append(_probability(math.nan if total is None else total.p))
         cells.append(number_cell(first.dev_bleu))
         rows.append(Row(tuple(cells)))
@@ -234,6 +236,13 @@ def deviation_cell(row: Any, difference: str = "difference", p: str = "p") -> Ce
     cell = number_cell(row.bleu, mark=significance_mark(getattr(row, difference), getattr(row, p)))
     spread = () if math.isnan(row.deviation) else (f"±{number_text(row.deviation)}",)
     return Cell(cell.text, cell.key, cell.mark, asides=spread)
+
+
+def interval_cell(low: float, high: float) -> Cell:
+    """Return a cell with an interval; an empty one for NaN."""
+    if pd.isna(low + high):
+        return Cell("")
+    return Cell(f"{number_text(low, sign=True)} to {number_text(high, sign=True)}", low)
 
 
 def neighbour_tables(neighbours: pd.DataFrame) -> Iterator[Table]:

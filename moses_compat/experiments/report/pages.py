@@ -289,13 +289,15 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
         )
     if "annotation" in frames:
         sentences.append(
-            "Table 2: baseline and annotated table tuned the same way, each with several seeds; p by paired bootstrap "
-            "over sentences, BLEU statistics of all tunings summed; ± is the standard deviation over the tunings."
+            "Table 2: baseline and annotated table tuned the same way, each with several seeds; "
+            "interval and p by paired bootstrap over sentences, BLEU statistics of all tunings summed; ± is the "
+            "standard deviation over the tunings."
         )
     if "ladder" in frames:
         sentences.append(
-            "The ladder: every table is written and tuned again with several seeds, from the weights of the ini; gains "
-            "and intervals as in Table 2, each against the step below, and against the table as it is. Green: a pruned "
+            "The ladder: every table is written and tuned again with several seeds, from the weights of the ini. "
+            "Table 2 usually starts from default weights, so gains of the same columns differ. Intervals as "
+            "in Table 2, each against the step below, and against the table as it is. Green: a pruned "
             "table that is as good as the whole one with all steps."
         )
     if "surprises" in frames:

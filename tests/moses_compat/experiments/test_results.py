@@ -141,7 +141,7 @@ def test_annotation(references):
             assert row.dev_bleu == pytest.approx(np.mean(dev))
             assert row.tuning_seeds == 3
             if run is runs[0]:
-                assert math.isnan(row.p)
+                assert all(map(math.isnan, (row.low, row.high, row.p)))
                 continue
             # The statistics of a sentence added up are those of a text in which it stands once for each seed.
             whole = [_joined(one.translations, text) for one in runs]
@@ -152,6 +152,10 @@ def test_annotation(references):
             ]  # fmt: skip
             real = [naive_bleu([line for lines in each for line in lines], reference * 3) for each in whole]
             assert row.p == naive_p(*samples, abs(real[0] - real[1]))
+            ordered = np.sort(samples[1] - samples[0])
+            assert ordered[0] <= row.low < row.high <= ordered[-1]
+            inside = np.count_nonzero((ordered >= row.low - 1e-9) & (ordered <= row.high + 1e-9))
+            assert inside / SAMPLES == pytest.approx(0.95, abs=0.02)
 
 
 def _joined(each, text):

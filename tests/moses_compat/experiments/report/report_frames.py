@@ -67,10 +67,10 @@ def contests(*found):
 
 def annotation(gain=0.25, p=0.004):
     rows = [
-        (system, columns, n, 3, text, bleu + more, 0.05, more, chance, 41.5)
-        for system, columns, n, more, chance in (
-            ("baseline", "", 0, 0.0, NAN),
-            ("annotated n=50", "semantic", 50, gain, p),
+        (system, columns, n, 3, text, bleu + more, 0.05, more, low, high, chance, 41.5)
+        for system, columns, n, more, low, high, chance in (
+            ("baseline", "", 0, 0.0, NAN, NAN, NAN),
+            ("annotated n=50", "semantic", 50, gain, gain - 0.2, gain + 0.15, p),
         )
         for text, bleu in FULL.items()
     ]
@@ -83,6 +83,8 @@ def annotation(gain=0.25, p=0.004):
         "bleu",
         "deviation",
         "difference",
+        "low",
+        "high",
         "p",
         "dev_bleu",
     )

@@ -104,7 +104,7 @@ def test_contests():
 
 def test_table_2():
     first, second = rows_of(annotation_table(annotation()))
-    assert first == ["baseline", "", "", "3", "40.00", "30.00", "36.00", "", "", "41.50"]
+    assert first == ["baseline", "", "", "3", "40.00", "30.00", "36.00", "", "", "", "41.50"]
     assert second == [
         "annotated n=50",
         "semantic",
@@ -114,6 +114,7 @@ def test_table_2():
         "30.25 ▲▲",
         "36.25 ▲▲",
         "+0.25",
+        "+0.05 to +0.40",
         "0.004",
         "41.50",
     ]

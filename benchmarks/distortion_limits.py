@@ -1,0 +1,133 @@
+"""BLEU by the distortion limit, how far a phrase may be moved, on pairs of similar and of different word order.
+
+    python benchmarks/distortion_limits.py
+
+Each pair has one phrase table, reordering table and 5-gram model.  Weights are tuned for each limit from default
+weights, with three seeds; intervals are of a bootstrap that is paired in the sentences, over all test sets, of means
+over seeds.  On Japanese-English, also with the score columns that `annotate` writes by default, smoothed probabilities
+and those of forced decoding: whether their gain depends on the limit.
+
+BLEU statistics of all test sentences are in benchmarks/results/runs/; finished work is not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import re
+import statistics as statistics_of_runs
+from pathlib import Path
+from typing import Any
+
+from engines import CORPORA, SEARCH, Corpus, command, extracted
+from measuring import COMMAND, WORK, report, usage
+from neural_columns import compared, tune
+from stored import StoredRun, StoredStudy
+
+from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
+
+RUNS = StoredStudy("distortion_limits")
+# Japanese is the source here; elsewhere it is the target.
+PAIRS = {
+    "Small Tanaka Japanese-English": Corpus("enja-small", "ja", "en", ("test",)),
+    "Tatoeba Chinese-English": CORPORA["tatoeba-zh-en"],
+    "Multi30k German-English": CORPORA["multi30k-de-en"],
+}
+DEFAULT = 6
+LIMITS = (DEFAULT, 12, -1)
+SEEDS = (1, 2, 3)
+
+
+# Limits with which columns are compared, of a pair.
+WITH_COLUMNS = {"Small Tanaka Japanese-English": (DEFAULT, -1)}
+
+
+def stored_run(corpus: Corpus, system: str, seed: int) -> StoredRun:
+    """Return the results of a system: a limit, or a limit with `+columns` behind it."""
+    return RUNS.run(f"{corpus.name}-{corpus.source}/{system}-{seed}")
+
+
+def start(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
+    """Return an ini with default weights and a distortion limit."""
+    table, reordering = extracted(folder, corpus.train, threads)
+    lm, ini = folder / "lm.arpa.gz", folder / f"start.{limit}.ini"
+    if not lm.exists():
+        command("lm", corpus.train[1], "--order", "5", "-o", lm)
+    files = ("--table", table, "--reordering-table", reordering, "--lm", lm)
+    command("moses-ini", *files, "--distortion-limit", str(limit), "-o", ini)
+    assert re.search(rf"\[distortion-limit\]\n{limit}\n", ini.read_text("utf-8"))
+    return ini
+
+
+def annotated(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
+    """Return an ini with four more scores, whose weights are 0; pairs are counted with the same limit."""
+    plain, pairs, table, ini = (
+        start(corpus, folder, limit, threads),
+        *(folder / f"{name}.{limit}.{kind}" for name, kind in (("pairs", "gz"), ("columns", "gz"), ("columns", "ini"))),
+    )
+    if not ini.exists():
+        command("force-decode", "--moses-ini", plain, *corpus.train, "--leave-one-out", "-o", pairs)
+        command(
+            "annotate", folder / "table.gz", "--forced-pairs", pairs, "-o", table, "--moses-ini", plain,
+            "--moses-ini-out", ini,
+        )  # fmt: skip
+    return ini
+
+
+def measure(pair: str, corpus: Corpus, folder: Path, threads: str) -> None:
+    """Tune and translate what is missing of a pair."""
+    inis = {str(limit): functools.partial(start, corpus, folder, limit, threads) for limit in LIMITS}
+    for limit in WITH_COLUMNS.get(pair, ()):
+        inis[f"{limit}+columns"] = functools.partial(annotated, corpus, folder, limit, threads)
+    for seed, (system, ini) in itertools.product(SEEDS, inis.items()):
+        run = stored_run(corpus, system, seed)
+        if not run.exists():
+            tune(ini(), corpus, folder / f"tuned-{system}-{seed}", seed, threads, run)
+            print(pair, system, seed, flush=True)
+
+
+def decoding_seconds(corpus: Corpus, folder: Path, limit: int) -> float:
+    """Return the CPU seconds in which the first test set is translated with the first seed's weights, on one thread."""
+    ini, source = folder / f"tuned-{limit}-1" / "moses.ini", corpus.text(corpus.tests[0], corpus.source)
+    command = [COMMAND, "decode", "--moses-ini", ini, *SEARCH, source, "-o", folder / "timed", "--threads", "1", "-q"]
+    return round(usage(command).cpu, 1)
+
+
+def figures_of(pair: str, corpus: Corpus, folder: Path) -> dict[str, Any] | None:
+    """Return BLEU by limit, and the gains over the default limit and of columns; None if a run is missing."""
+    samples: dict[str, list[BleuSamples]] = {}
+    test: Bootstrap | None = None
+    limits = WITH_COLUMNS.get(pair, ())
+    systems = [*map(str, LIMITS), *(f"{limit}+columns" for limit in limits)]
+    for system, seed in itertools.product(systems, SEEDS):
+        if not (run := stored_run(corpus, system, seed)).exists():
+            return None
+        statistics = run.read()
+        test = test or Bootstrap(len(statistics))
+        samples.setdefault(system, []).append(test(statistics))
+    return {
+        "BLEU": {name: round(statistics_of_runs.mean(one.bleu for one in some), 2) for name, some in samples.items()},
+        "gains": {str(limit): compared(samples[str(DEFAULT)], samples[str(limit)]) for limit in LIMITS[1:]},
+        "columns": {str(limit): compared(samples[str(limit)], samples[f"{limit}+columns"]) for limit in limits},
+        "CPU seconds": {str(limit): decoding_seconds(corpus, folder, limit) for limit in LIMITS},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=PAIRS)
+    parser.add_argument("--threads", default="1")
+    options = parser.parse_args()
+    figures = {}
+    for pair, corpus in PAIRS.items():
+        folder = WORK / "distortion" / f"{corpus.name}-{corpus.source}"
+        if pair in options.pairs:
+            measure(pair, corpus, folder, options.threads)
+        if found := figures_of(pair, corpus, folder):
+            figures[pair] = found
+    report("distortion_limits", {"pairs": figures})
+
+
+if __name__ == "__main__":
+    main()
