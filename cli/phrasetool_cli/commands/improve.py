@@ -40,7 +40,7 @@ Example:
     "Input",
     click.option("--moses-ini", "ini", required=True, metavar="INI", help="moses.ini of the model to improve."),
     click.option("--train", nargs=2, required=True, metavar="SOURCE TARGET", help="Bitext of its phrase table."),
-    dev_option("Development set: source and reference."),
+    dev_option("Development set: source and reference.  [required]"),
     click.option("--test", "tests", nargs=2, multiple=True, metavar="SOURCE TARGET",
                  help="Test set to report BLEU on; repeatable.  [default: --dev]"),
     click.option("--oov-text", "texts", multiple=True, metavar="FILE",
