@@ -104,7 +104,7 @@ def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False
     plans = {package: _plan(package, demo) for package in packages}
     for _ in range(sum(plan.current for plan in plans.values())):
         tick()
-    compiled = _compile_missing(plans, tick) if any(plan.missing for plan in plans.values()) else {}
+    compiled = _compile_missing(plans, tick, demo) if any(plan.missing for plan in plans.values()) else {}
     built = {}
     for package, plan in plans.items():
         parts = {part: compiled[package, part] for part in plan.missing}
@@ -165,7 +165,7 @@ def _wanted_parts(package: Path, demo: bool) -> dict[int, _Signatures]:
     return dict(enumerate(parts))
 
 
-def _compile_missing(plans: dict[str, _Plan], tick: Tick) -> dict[tuple[str, int], _Part]:
+def _compile_missing(plans: dict[str, _Plan], tick: Tick, demo: bool) -> dict[tuple[str, int], _Part]:
     """Compile the missing parts of packages side by side; return each, by package and number."""
     context = multiprocessing.get_context("spawn")
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -178,7 +178,7 @@ def _compile_missing(plans: dict[str, _Plan], tick: Tick) -> dict[tuple[str, int
         # Before the parts: meanwhile Python compiles numba, which several processes would each do.
         helpers = pool.submit(_compile_helpers, folder).result() if any(plan.target for plan in plans.values()) else []
         jobs = {
-            (package, part): pool.submit(_build_part, package, plan.target, part, helpers, ticks)
+            (package, part): pool.submit(_build_part, package, plan.target, part, helpers, ticks, demo)
             for package, plan in plans.items()
             for part in plan.missing
         }
@@ -240,13 +240,13 @@ class _Part:
     sources: dict[str, int | None]
 
 
-def _build_part(package: str, target: Path | None, part: int, helpers: list[str], ticks: Any) -> _Part:
+def _build_part(package: str, target: Path | None, part: int, helpers: list[str], ticks: Any, demo: bool) -> _Part:
     def tick() -> None:
         ticks.put(package)
 
     source = folders(package)[0]
     if target is None:
-        return _Part(fill_cache(source, tick), {}, {})
+        return _Part(fill_cache(source, tick, demo), {}, {})
     return _compile_part(source, target, this_processor(), part, helpers, tick)
 
 
@@ -279,9 +279,12 @@ def _c_compiler() -> str:
     return str(sysconfig.get_config_var("CC") or "cc").split()[0]
 
 
-def fill_cache(package: Path, tick: Tick = lambda: None) -> int:
-    """Have numba compile the kernels of a package's list, or load what it keeps of them; how many they are."""
-    listed = signatures(package)
+def fill_cache(package: Path, tick: Tick = lambda: None, demo: bool = False) -> int:
+    """Have numba compile the kernels of a package's list, or those of the demo, or load what it keeps of them.
+
+    Returns: their number.
+    """
+    listed = _sections(package)[0] if demo else signatures(package)
     for name, codes in listed:
         kernel = _kernel_named(name)
         getattr(kernel, "dispatcher", kernel).compile(tuple(map(numba_type, codes)))

@@ -303,3 +303,20 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
 def _call(line):
     name, *codes = line.split()
     return name, codes
+
+
+def test_without_a_c_compiler_numba_fills_its_cache(tmp_path, monkeypatch):
+    (tmp_path / "cached_kernels").mkdir()
+    (tmp_path / "cached_kernels" / "__init__.py").write_text("")
+    lines = [f"{MODULE}:dot float32:1Cr float32:1Cr", building.OF_OTHERS, f"{OTHER_MODULE}:negated int64"]
+    (tmp_path / "cached_kernels" / building.SIGNATURES).write_text("\n".join(lines) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(building, "_c_compiler", lambda: "no-such-compiler")
+    for demo, kernels in ((True, 1), (False, 2)):
+        ticks = []
+        built = building.build_all(["cached_kernels"], lambda ticks=ticks: ticks.append(1), demo)
+        assert built == {"cached_kernels": building.Built(kernels, "numba's cache (no C compiler)")}
+        assert len(ticks) == building.count_kernels(["cached_kernels"], demo) == kernels
+        assert len(list((tmp_path / "cache").rglob("*.nbi"))) == kernels
+    assert not list((tmp_path / "cached_kernels").glob("_kernels*"))
