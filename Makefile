@@ -47,14 +47,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Kernels are compiled with the base alone, while the rest is installed: those that the demo calls, or all.
-# Python compiles bytecode when it is first needed.
+# Python compiles bytecode when it is first needed; that of PyTorch, ten seconds of one core, while the demo begins, whose
+# first steps leave a core idle.
 INSTALL := $(BIN)/pip install --quiet --no-compile --constraint constraints.txt
 COMPILE_AND_INSTALL = $(BIN)/phrasetool compile $(1) & compiler=$$!; $(INSTALL) 'phrasetool[$(2)]' && wait $$compiler
 SIGNATURES := phrasetool/kernel_signatures.txt moses_compat/kernel_signatures.txt
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(SIGNATURES) | $(VENV)/bin/python
 	$(INSTALL) --editable .
 	$(call COMPILE_AND_INSTALL,--demo,demo)
-	# PyTorch's bytecode takes ten seconds of one core, which the first steps of the demo leave idle.
 	$(BIN)/python -c 'import gensim.models, torch._dynamo' > /dev/null 2>&1 &
 	touch $@
 

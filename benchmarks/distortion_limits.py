@@ -16,12 +16,13 @@ import argparse
 import functools
 import itertools
 import re
-import statistics as statistics_of_runs
+import subprocess
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
 from engines import CORPORA, SEARCH, Corpus, command, extracted
-from measuring import COMMAND, WORK, report, usage
+from measuring import COMMAND, WORK, report
 from neural_columns import compared, tune
 from stored import StoredRun, StoredStudy
 
@@ -37,9 +38,7 @@ PAIRS = {
 DEFAULT = 6
 LIMITS = (DEFAULT, 12, -1)
 SEEDS = (1, 2, 3)
-
-
-# Limits with which columns are compared, of a pair.
+# Pair -> limits with which its table is tuned with additional columns, too.
 WITH_COLUMNS = {"Small Tanaka Japanese-English": (DEFAULT, -1)}
 
 
@@ -62,11 +61,10 @@ def start(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
 
 def annotated(corpus: Corpus, folder: Path, limit: int, threads: str) -> Path:
     """Return an ini with four more scores, whose weights are 0; pairs are counted with the same limit."""
-    plain, pairs, table, ini = (
-        start(corpus, folder, limit, threads),
-        *(folder / f"{name}.{limit}.{kind}" for name, kind in (("pairs", "gz"), ("columns", "gz"), ("columns", "ini"))),
-    )
+    ini, table, pairs = (folder / f"{name}.{limit}.{end}" for name, end in (
+        ("columns", "ini"), ("columns", "gz"), ("pairs", "gz")))  # fmt: skip
     if not ini.exists():
+        plain = start(corpus, folder, limit, threads)
         command("force-decode", "--moses-ini", plain, *corpus.train, "--leave-one-out", "-o", pairs)
         command(
             "annotate", folder / "table.gz", "--forced-pairs", pairs, "-o", table, "--moses-ini", plain,
@@ -87,11 +85,15 @@ def measure(pair: str, corpus: Corpus, folder: Path, threads: str) -> None:
             print(pair, system, seed, flush=True)
 
 
-def decoding_seconds(corpus: Corpus, folder: Path, limit: int) -> float:
-    """Return the CPU seconds in which the first test set is translated with the first seed's weights, on one thread."""
+def milliseconds(corpus: Corpus, folder: Path, limit: int) -> float:
+    """Return how long a sentence of the first test set takes on one thread, with the first seed's weights.
+
+    As `decode` reports it, without the time of reading; the median of three runs.
+    """
     ini, source = folder / f"tuned-{limit}-1" / "moses.ini", corpus.text(corpus.tests[0], corpus.source)
-    command = [COMMAND, "decode", "--moses-ini", ini, *SEARCH, source, "-o", folder / "timed", "--threads", "1", "-q"]
-    return round(usage(command).cpu, 1)
+    line = [COMMAND, "decode", "--moses-ini", ini, *SEARCH, source, "-o", folder / "timed", "--threads", "1"]
+    reports = [subprocess.run(line, check=True, capture_output=True, text=True).stderr for _ in range(3)]
+    return median(float(re.findall(r"\(([\d.]+) ms a sentence", report)[0]) for report in reports)
 
 
 def figures_of(pair: str, corpus: Corpus, folder: Path) -> dict[str, Any] | None:
@@ -107,10 +109,10 @@ def figures_of(pair: str, corpus: Corpus, folder: Path) -> dict[str, Any] | None
         test = test or Bootstrap(len(statistics))
         samples.setdefault(system, []).append(test(statistics))
     return {
-        "BLEU": {name: round(statistics_of_runs.mean(one.bleu for one in some), 2) for name, some in samples.items()},
+        "BLEU": {name: round(mean(one.bleu for one in some), 2) for name, some in samples.items()},
         "gains": {str(limit): compared(samples[str(DEFAULT)], samples[str(limit)]) for limit in LIMITS[1:]},
         "columns": {str(limit): compared(samples[str(limit)], samples[f"{limit}+columns"]) for limit in limits},
-        "CPU seconds": {str(limit): decoding_seconds(corpus, folder, limit) for limit in LIMITS},
+        "milliseconds": {str(limit): milliseconds(corpus, folder, limit) for limit in LIMITS},
     }
 
 

@@ -13,7 +13,6 @@ import importlib
 import itertools
 import json
 import multiprocessing
-import os
 import queue
 import shutil
 import sys
@@ -84,10 +83,12 @@ Tick = Callable[[], object]
 
 def count_kernels(packages: list[str], demo: bool = False) -> int:
     """Return how many kernels the lists of packages have, or how many of them the demo calls."""
-    return sum(map(len, (part for package in packages for part in _wanted_parts(folders(package)[0], demo).values())))
+    return sum(map(len, (part for package in packages for part in _parts_of(folders(package)[0], demo).values())))
 
 
-def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False) -> dict[str, Built]:
+def build_all(
+    packages: list[str], tick: Tick = lambda: None, demo: bool = False, processes: int | None = None
+) -> dict[str, Built]:
     """Compile the kernels of packages, in this machine's own way: libraries, or numba's cache without a C compiler.
 
     Each part of a library is compiled by a process of its own, so that several cores work.  Parts that are current are
@@ -97,6 +98,7 @@ def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False
         packages: their names.
         tick: called for each kernel.
         demo: whether to compile only what the demo calls.
+        processes: how many compile side by side; None for the number of processors.
 
     Raises:
         PhraseToolError: no folder can be written for a library.
@@ -104,7 +106,7 @@ def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False
     plans = {package: _plan(package, demo) for package in packages}
     for _ in range(sum(plan.current for plan in plans.values())):
         tick()
-    compiled = _compile_missing(plans, tick, demo) if any(plan.missing for plan in plans.values()) else {}
+    compiled = _compile_missing(plans, tick, demo, processes) if any(plan.missing for plan in plans.values()) else {}
     built = {}
     for package, plan in plans.items():
         parts = {part: compiled[package, part] for part in plan.missing}
@@ -117,12 +119,12 @@ def build_all(packages: list[str], tick: Tick = lambda: None, demo: bool = False
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be compiled of a package.
+    """The parts of a package to compile.
 
     Attributes:
         target: the folder of its library; None without a C compiler.
         manifest: that of the library, if the library is current.
-        current: number of kernels that are wanted and need not be compiled again.
+        current: number of requested kernels that need not be compiled again.
         missing: the parts to be compiled.
     """
 
@@ -139,18 +141,18 @@ def _plan(package: str, demo: bool) -> _Plan:
         PhraseToolError: no folder can be written.
     """
     source, *_ = places = folders(package)
-    wanted = _wanted_parts(source, demo)
+    requested = _parts_of(source, demo)
     for place in places:
         if manifest := _current_manifest(source, place, this_processor()):
-            missing = [part for part in wanted if part not in manifest["parts"]]
+            missing = [part for part in requested if part not in manifest["parts"]]
             if not missing or _is_writable(place / MANIFEST):
-                current = sum(len(listed) for part, listed in wanted.items() if part not in missing)
+                current = sum(len(listed) for part, listed in requested.items() if part not in missing)
                 return _Plan(place, manifest, current, missing)
     target = _target_of(package)
-    return _Plan(target, {}, 0, list(wanted) if target else [0])
+    return _Plan(target, {}, 0, list(requested) if target else [0])
 
 
-def _wanted_parts(package: Path, demo: bool) -> dict[int, _Signatures]:
+def _parts_of(package: Path, demo: bool) -> dict[int, _Signatures]:
     """Return the kernels of each part: those of a module stay together, as they share code, and those of the demo."""
     parts: list[_Signatures] = []
     sections = _sections(package)
@@ -165,14 +167,15 @@ def _wanted_parts(package: Path, demo: bool) -> dict[int, _Signatures]:
     return dict(enumerate(parts))
 
 
-def _compile_missing(plans: dict[str, _Plan], tick: Tick, demo: bool) -> dict[tuple[str, int], _Part]:
+def _compile_missing(
+    plans: dict[str, _Plan], tick: Tick, demo: bool, processes: int | None
+) -> dict[tuple[str, int], _Part]:
     """Compile the missing parts of packages side by side; return each, by package and number."""
     context = multiprocessing.get_context("spawn")
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with (
         context.Manager() as manager,
         tempfile.TemporaryDirectory() as folder,
-        ProcessPoolExecutor(processors, context) as pool,
+        ProcessPoolExecutor(processes, context) as pool,
     ):
         ticks = manager.Queue()
         # Before the parts: meanwhile Python compiles numba, which several processes would each do.
@@ -317,7 +320,7 @@ def build(package: Path, target: Path, processor: Processor | None = None, tick:
         helpers = _compile_helpers(folder)
         parts = {
             part: _compile_part(package, target, processor, part, helpers, tick)
-            for part in _wanted_parts(package, demo=False)
+            for part in _parts_of(package, demo=False)
         }
     _write_manifest(package, target, processor, parts, {})
     return sum(part.kernels for part in parts.values())
@@ -362,7 +365,7 @@ def _compile_part(
     compiler.target_cpu = processor.name
     names: dict[str, list[tuple[str, list[str]]]] = {}
     options: dict[Any, dict[str, Any]] = {}
-    listed = _wanted_parts(package, demo=False)[part]
+    listed = _parts_of(package, demo=False)[part]
     for number, (name, codes) in enumerate(listed):
         kernel = _kernel_named(name)
         compiler.export(f"kernel_{number}", tuple(map(numba_type, codes)))(kernel.py_func)

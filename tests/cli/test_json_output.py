@@ -172,7 +172,7 @@ def test_of_the_demo_it_is_files_and_commands(tmp_path):
 def test_of_compiling_it_is_where_kernels_are(options, monkeypatch):
     from phrasetool.kernels import building
 
-    def build_all(packages, tick, demo):
+    def build_all(packages, tick, demo, processes):
         assert demo == bool(options)
         return {package: building.Built(3, f"in {package}") for package in packages}
 

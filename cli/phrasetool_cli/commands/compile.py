@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from phrasetool_cli.command import SectionedCommand, sections
-from phrasetool_cli.options import json_document, json_option, quiet_option
+from phrasetool_cli.options import available_processors, json_document, json_option, quiet_option
 from phrasetool_cli.progress import TerminalWatch
 
 _EXAMPLE = """\b
@@ -34,7 +34,7 @@ def command(demo: bool, json_file: str | None, quiet: bool) -> None:
     document, watch = json_document(json_file), TerminalWatch(quiet)
     packages = ["phrasetool", "moses_compat"]
     with watch.items("compile", count_kernels(packages, demo), "kernel") as tick:
-        built = build_all(packages, lambda: tick(1), demo)
+        built = build_all(packages, lambda: tick(1), demo, available_processors())
     for package, made in built.items():
         watch.say(f"{made.kernels} kernels of {package}: {made.place}")
     document({"packages": {package: vars(made) for package, made in built.items()}})

@@ -222,7 +222,7 @@ def annotation_table(annotation: pd.DataFrame) -> Table:
         total = by_text.get(main)
         baseline = total is None or math.isnan(total.p)
         cells.append(number_cell(math.nan if total is None or baseline else total.difference, sign=True))
-        cells.append(interval_cell(math.nan, math.nan) if total is None else interval_cell(total.low, total.high))
+        cells.append(Cell("") if total is None else interval_cell(total.low, total.high))
         cells.append(_probability(math.nan if total is None else total.p))
         cells.append(number_cell(first.dev_bleu))
         rows.append(Row(tuple(cells)))

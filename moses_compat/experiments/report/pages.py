@@ -296,8 +296,8 @@ def reading(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     if "ladder" in frames:
         sentences.append(
             "The ladder: every table is written and tuned again with several seeds, from the weights of the ini. "
-            "Table 2 usually starts from default weights, so gains of the same columns differ. Intervals as "
-            "in Table 2, each against the step below, and against the table as it is. Green: a pruned "
+            "Table 2 starts from default weights unless `start` is `ini`, so gains of the same columns differ. "
+            "Intervals as in Table 2, each against the step below, and against the table as it is. Green: a pruned "
             "table that is as good as the whole one with all steps."
         )
     if "surprises" in frames:

@@ -276,7 +276,7 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
         assert {name: one.place for name, one in built.items()} == {name: str(tmp_path / name) for name in names}
         return [built[name].kernels for name in names]
 
-    # What the demo calls, alone; what is missing is compiled later, and what is there stays.
+    # The kernels of the demo alone, then the missing ones; existing parts are not compiled again.
     assert compiled(demo=True) == [1, 1]
     first = times()
     assert set(first) == {Path(name, jit.part_file(0)) for name in names}
@@ -291,7 +291,7 @@ def test_packages_are_compiled_side_by_side_and_report_each_kernel(tmp_path, mon
     ones = np.ones(3, np.float32)
     assert loaded.find(*_call(of_demo))(ones, ones) == 3
     assert loaded.find(*_call(of_others))(7) == -7
-    # A library that is current is left alone, whether or not all of it is wanted; a list that has changed is compiled.
+    # A current library is left alone, even if only a part of it is requested; one whose list has changed is compiled.
     assert (compiled(), compiled(demo=True)) == ([1, 2], [1, 1])
     assert times() == whole
     changed = tmp_path / names[0] / building.SIGNATURES
