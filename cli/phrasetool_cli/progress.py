@@ -133,12 +133,13 @@ class ItemProgress(_Progress):
         total: number of items; None if it is unknown.
         unit: name of an item, in the singular.
         quiet: show nothing.
+        done: number of items that an interrupted run has finished before.
     """
 
-    def __init__(self, label: str, total: int | None, unit: str, quiet: bool = False) -> None:
-        super().__init__(quiet, label, total=total, desc=label, unit=unit, leave=False, delay=0.5)
+    def __init__(self, label: str, total: int | None, unit: str, quiet: bool = False, done: int = 0) -> None:
+        super().__init__(quiet, label, total=total, initial=done, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
-        self._done = 0
+        self._before = self._done = done
 
     def tick(self, count: int = 1) -> None:
         """Count further finished items."""
@@ -147,7 +148,7 @@ class ItemProgress(_Progress):
         if self._bar is not None:
             self._bar.update(count)
         elif self._is_time(now):
-            rate = max(self._done, 1) / (now - self._start)
+            rate = max(self._done - self._before, 1) / (now - self._start)
             of = left = ""
             if self._total is not None:
                 of = f" of {self._total:,}"
@@ -166,16 +167,25 @@ class TrainingProgress(_Progress):
         pairs: pairs in an iteration.
         pretrain, iterations: how many iterations of each phase there are at most.
         quiet: show nothing.
+        done: iterations of both phases that an interrupted training has finished before.
     """
 
-    def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False) -> None:
-        super().__init__(quiet, "train", total=pairs * (pretrain + iterations), unit="pair", unit_scale=True)
+    def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False, done: int = 0) -> None:
+        total = pairs * (pretrain + iterations)
+        super().__init__(quiet, "train", total=total, initial=pairs * done, unit="pair", unit_scale=True)
         self._pairs = pairs
         self._totals = {"pretrain": pretrain, "train": iterations}
         self._times: list[float] = []
+        # Time of the first batch, and the pairs since.
+        self._first: float | None = None
+        self._since_first = 0
 
     def tick(self, pairs: int) -> None:
         """So many pairs were just seen."""
+        if self._first is None:
+            self._first = time.monotonic()
+        else:
+            self._since_first += pairs
         if self._bar is not None:
             self._bar.update(pairs)
 
@@ -186,9 +196,12 @@ class TrainingProgress(_Progress):
         if report.accuracy_at_1 is not None:
             text += f", accuracy@1 {report.accuracy_at_1:.3f}, AUC {report.auc:.3f}"
         now = time.monotonic()
-        self._times.append(max(now - self._last, 1e-9))
+        seconds = now - self._last
+        if not self._times and self._first is not None and self._since_first:
+            # Kernels are compiled or loaded before the end of the first batch.
+            seconds = (now - self._first) * self._pairs / self._since_first
+        self._times.append(max(seconds, 1e-9))
         self._last = now
-        # The median, because the first iteration compiles and loads kernels.
         seconds = statistics.median(self._times)
         left = total - report.iteration + (self._totals["train"] if report.phase == "pretrain" else 0)
         remaining = f", {_duration(left * seconds)} left" if left else ""
@@ -222,9 +235,9 @@ class TerminalWatch(Watch):
             yield progress
 
     @contextlib.contextmanager
-    def items(self, label: str, total: int, unit: str) -> Iterator[ItemTick]:
+    def items(self, label: str, total: int, unit: str, done: int = 0) -> Iterator[ItemTick]:
         """See `Watch`."""
-        with ItemProgress(label, total, unit, self._quiet) as progress:
+        with ItemProgress(label, total, unit, self._quiet, done) as progress:
             yield progress.tick
 
     @contextlib.contextmanager

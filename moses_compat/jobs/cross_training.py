@@ -146,6 +146,7 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
     from phrasetool.pair_classifier.training import train_pair_classifier
+    from phrasetool.training.loop import epochs_done
     from phrasetool.training.run import CHECKPOINT
 
     place = folder / half
@@ -169,7 +170,8 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
             f"{len(development):,} as its development set"
         )
         unfinished = (place / CHECKPOINT).exists()
-        with watch.items(f"train, {half}", settings.passes * len(pairs), "pair") as tick:
+        done = epochs_done(place) * len(pairs) if unfinished else 0
+        with watch.items(f"train, {half}", settings.passes * len(pairs), "pair", done) as tick:
             run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)
             return train_pair_classifier(pairs, development, settings, run)
     except ValueError as error:

@@ -6,6 +6,7 @@ written after every epoch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from abc import ABC, abstractmethod
@@ -141,18 +142,34 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         ModelError: there is none, or it is damaged.
     """
+    with _checkpoint(folder) as (file, state):
+        return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118
+
+
+def epochs_done(folder: Path) -> int:
+    """How many epochs (iterations) the training has finished whose checkpoint is in a folder.
+
+    Raises:
+        ModelError: there is no checkpoint, or it is damaged.
+    """
+    with _checkpoint(folder) as (_, state):
+        return len(state["history"])
+
+
+@contextlib.contextmanager
+def _checkpoint(folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The open checkpoint of a folder, and its state; see `load_checkpoint` for errors."""
     path = folder / CHECKPOINT
     if not path.is_file():
         raise ModelError(f"{path}: no checkpoint to resume from")
     try:
         with safe_open(path, framework="pt") as file:
             state = json.loads((file.metadata() or {}).get("checkpoint", "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if not isinstance(state, dict) or state.get("version") != _VERSION:
+                raise ModelError(f"{path}: not a checkpoint of version {_VERSION}")
+            yield file, state
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{path}: the checkpoint is damaged ({error})", remedy="train again") from error
-    if not isinstance(state, dict) or state.get("version") != _VERSION:
-        raise ModelError(f"{path}: not a checkpoint of version {_VERSION}")
-    return tensors, state
 
 
 class Trainer(ABC, Generic[Report]):

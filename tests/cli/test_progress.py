@@ -74,6 +74,26 @@ def test_training_reports_every_iteration(clock, capsys):
     ]
 
 
+def test_a_resumed_training_counts_what_was_done_before(clock, capsys):
+    with ItemProgress("train", 1000, "text", done=400) as bar:
+        clock.now += 30
+        bar.tick(60)
+    assert capsys.readouterr().err == "phrasetool: train: 460 of 1,000 texts, 2.0 a second, 4:30 left\n"
+
+
+def test_the_first_iteration_does_not_count_compilation(clock, capsys):
+    with TrainingProgress(600, 0, 3) as bar:
+        clock.now += 100
+        bar.tick(200)
+        for _ in range(2):
+            clock.now += 2
+            bar.tick(200)
+        bar.report(IterationReport("train", 1, 0.25, 0.5, 0.125, 0.75, 0.8125))
+    assert capsys.readouterr().err == (
+        "phrasetool: train 1/3: error 0.1250, accuracy@1 0.750, AUC 0.812 (100 pairs/s, 0:12 left)\n"
+    )
+
+
 def test_quiet_is_quiet_but_for_warnings(clock, capsys):
     watch = TerminalWatch(quiet=True)
     with watch.file("read", 10) as file, watch.items("do", 10, "thing") as tick:

@@ -75,7 +75,8 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
     def report(done: EpochReport) -> None:
         watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
 
-    with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet) as progress:
+    done = run.epochs_done() * len(data.texts)
+    with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet, done) as progress:
         training = run.training_run(place, watch, record={"text_file": text}, on_report=report, tick=progress.tick)
         trained = train_autoencoder(data.texts, data.vocabulary, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

@@ -120,7 +120,8 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
             f"on the development set, of which {done.development_accuracy:.1%} are predicted"
         )
 
-    with ItemProgress("train", settings.epochs * data.tokens, "token", run.quiet) as progress:
+    done = run.epochs_done() * data.tokens
+    with ItemProgress("train", settings.epochs * data.tokens, "token", run.quiet, done) as progress:
         training = run.training_run(place, watch, record=inputs.record(), on_report=report, tick=progress.tick)
         trained = train_masked_lm(data, held, tokenizer, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

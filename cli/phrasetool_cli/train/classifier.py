@@ -119,7 +119,8 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
             f"R {done.recall:.1%}, F1 {done.f1:.1%}, at best {done.best_f1:.1%}; containment F1 {done.contained_f1:.1%}"
         )
 
-    with ItemProgress("train", settings.passes * len(pairs), "pair", run.quiet) as progress:
+    done = run.epochs_done() * len(pairs)
+    with ItemProgress("train", settings.passes * len(pairs), "pair", run.quiet, done) as progress:
         try:
             training = run.training_run(
                 place, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick

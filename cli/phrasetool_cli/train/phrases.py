@@ -172,7 +172,8 @@ def _train(
         tell(f"{side} word vectors: {share:.1%} of the words start from known vectors")
 
     began = time.monotonic()
-    with TrainingProgress(len(data), settings.pretrain_iterations, settings.iterations, run.quiet) as progress:
+    phases = settings.pretrain_iterations, settings.iterations
+    with TrainingProgress(len(data), *phases, run.quiet, run.epochs_done()) as progress:
         training = run.training_run(place, watch, record=record, on_report=progress.report, tick=progress.tick)
         trained = train_model(
             data,

@@ -104,6 +104,16 @@ class RunOptions:
         check_precision(precision, device)
         return device
 
+    def epochs_done(self) -> int:
+        """How many epochs an interrupted training has finished before; 0 without `--resume`.
+
+        Raises:
+            ModelError: the checkpoint is missing or damaged.
+        """
+        from phrasetool.training.loop import epochs_done
+
+        return epochs_done(self.folder) if self.resume else 0
+
     def training_run(
         self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],
         on_report: Callable[[Any], None], tick: ItemTick = lambda count: None,

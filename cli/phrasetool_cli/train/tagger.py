@@ -127,7 +127,8 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
         )
 
     record = {"treebanks": [list(one) for one in inputs.treebanks]}
-    with ItemProgress("train", settings.epochs * count, "sentence", run.quiet) as progress:
+    done = run.epochs_done() * count
+    with ItemProgress("train", settings.epochs * count, "sentence", run.quiet, done) as progress:
         training = run.training_run(place, watch, record=record, on_report=report, tick=progress.tick)
         trained = train_tagger(treebanks, development, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

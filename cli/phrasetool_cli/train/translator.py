@@ -170,7 +170,8 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
             "development set"
         )
 
-    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet) as progress:
+    done = run.epochs_done() * len(pairs)
+    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet, done) as progress:
         training = run.training_run(
             place, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
         )
