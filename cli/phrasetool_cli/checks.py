@@ -5,44 +5,24 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from phrasetool.errors import DataError, PhraseToolError
-
-if TYPE_CHECKING:
-    from moses_compat.ini.moses_ini import MosesIni
+from phrasetool.errors import PhraseToolError
 
 
-def check_inputs(paths: Iterable[str | None], ini: MosesIni | None = None) -> None:
+def check_inputs(paths: Iterable[str | None]) -> None:
     """Refuse missing files and files that cannot be opened; pipes are not opened, and None is skipped.
-
-    Args:
-        paths: the files.
-        ini: the ini that names some of them, for messages.
 
     Raises:
         DataError: which, and why.
     """
-    from moses_compat.files.paths import STANDARD
-    from moses_compat.files.streams import Input
+    from moses_compat.files.streams import check_readable
 
     for path in paths:
-        if path is not None and path != STANDARD and not _is_special(path):
-            try:
-                Input(path).close()
-            except DataError as error:
-                if ini is None or path not in ini.paths:
-                    raise
-                # The ini may have been moved without its files.
-                raise DataError(ini.path, f"names a file that cannot be read: {error}", remedy=error.remedy) from error
-
-
-def _is_special(path: str) -> bool:
-    """Whether a path exists and is neither a file nor a folder, such as a pipe: bytes read from it are lost."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+        if path is not None:
+            check_readable(path)
 
 
 def is_given(name: str) -> bool:

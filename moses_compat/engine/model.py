@@ -6,7 +6,7 @@ if the pruned table had been written and read again, with the complete reorderin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +35,7 @@ from moses_compat.engine.model_lines import (
     weights_of,
 )
 from moses_compat.engine.n_best import PLAIN, Printing
+from moses_compat.files.streams import check_readable
 from moses_compat.ini.moses_ini import FeatureLine, MosesIni
 from moses_compat.ini.reading import check_sections, overwritten, read_moses_ini
 from moses_compat.ini.tables import choose_table
@@ -180,6 +181,24 @@ class MosesModel:
     def _label(self, place: int) -> str:
         name = self.features.name(numbered("TranslationModel", place))
         return "phrase table" if len(self.decoding) == 1 else f"phrase table {name}"
+
+    def check_files(self, paths: Iterable[str] | None = None) -> None:
+        """Refuse files that are missing or cannot be opened; pipes are not opened.
+
+        Args:
+            paths: some of the model's files; all by default.
+
+        Raises:
+            DataError: which, and why; of the ini for a file that it names, as it may have been moved without its files.
+        """
+        for path in self.paths if paths is None else paths:
+            try:
+                check_readable(path)
+            except DataError as error:
+                if path not in self.ini.paths:
+                    raise
+                message = f"names a file that cannot be read: {error}"
+                raise DataError(self.ini.path, message, remedy=error.remedy) from error
 
     def report_paths(self, watch: Watch) -> None:
         """Report the folder that the ini's relative paths start from if Moses uses another one or it is uncertain."""

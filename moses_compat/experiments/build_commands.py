@@ -291,6 +291,8 @@ class CommandRunner:
         threads: total number of threads of the commands that run at the same time.
         say: receives each command line and the messages of the commands.
         engine: options for commands whose work a cluster can do.
+        outlook: called with the name of a command that is done and its seconds on one core; returns what is shown next
+            to its time.
     """
 
     store: BuildStore
@@ -298,6 +300,7 @@ class CommandRunner:
     threads: int
     say: Callable[[str], None] = lambda message: None
     engine: Sequence[str] = ()
+    outlook: Callable[[str, float], str] = lambda name, seconds: ""
 
     def make(self, chains: Iterable[Chain]) -> None:
         """Run the commands of chains that are not done, two chains at a time.
@@ -349,7 +352,8 @@ class CommandRunner:
             raise PhraseToolError(f"{last or f'exit code {code}'} (step {command.name})")
         seconds = time.monotonic() - began
         self.store.remember(command, done=True, seconds=round(seconds, 3))
-        self.say(f"{command.name}: done in {seconds:.0f} s")
+        used = threads if command.threads else 1
+        self.say(f"{command.name}: done in {seconds:.0f} s{self.outlook(command.name, seconds * used)}")
 
     def _relay(self, command: BuildCommand, process: subprocess.Popen[bytes], processes: _Processes) -> str:
         """Pass on the messages of a command, with its name; return the last one."""

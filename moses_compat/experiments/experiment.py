@@ -204,9 +204,7 @@ def run_experiment(
 
 def _check_model(named: FinishedModel) -> None:
     """Raise the errors that the decoder would raise, before the work begins."""
-    model = MosesModel.read(named.ini, named.table, named.reordering_table)
-    for path in model.paths:
-        Input(path).close()
+    MosesModel.read(named.ini, named.table, named.reordering_table).check_files()
 
 
 def _check_similarities(config: ExperimentConfig, named: FinishedModel, watch: Watch) -> None:

@@ -414,8 +414,7 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
     """
     check_folder(request.output)
     model = MosesModel.read(request.ini)
-    for path in model.paths:
-        Input(path).close()
+    model.check_files()
     pairs = {"dev": [request.dev], **({"test": list(request.tests)} if request.tests else {})}
     texts = {name: _read_texts(files) for name, files in pairs.items()}
     _warn_of_overlaps(request, texts, watch)
@@ -438,9 +437,12 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
                 f"text; use {FEW_SENTENCES:,} or more"
             )
         _check_development_set(request, model, texts["dev"], watch)
-        minutes = expected_minutes(missing, request, model, texts)
-        watch.say(f"{len(missing)} commands to run; expect about {minutes:.0f} minutes on {request.threads} threads")
-    runner = CommandRunner(store, program, request.threads, watch.say)
+    forecast = Forecast(_expected_seconds(missing, request, model, texts), request.threads)
+    if missing:
+        watch.say(
+            f"{len(missing)} commands to run; expect about {forecast.minutes:.0f} minutes on {request.threads} threads"
+        )
+    runner = CommandRunner(store, program, request.threads, watch.say, outlook=forecast.after)
     for chains in plan.phases:
         runner.make(chain for chain in chains if chain)
     result = _result(request, plan, store)
@@ -481,13 +483,49 @@ _SECONDS_PER_SENTENCE = {
     "prune": 0.15,
 }  # fmt: skip
 _SECONDS_PER_ENTRY = {"augment": 1.1e-5, "annotate": 3e-6, "prune": 5e-6}
+# The pace of finished commands counts from so many expected seconds on.
+_ENOUGH_SECONDS = 10.0
 
 
-def expected_minutes(
+@dataclass
+class Forecast:
+    """The time that commands still need, from the expected one and the time that the finished ones took.
+
+    Attributes:
+        expected: name of a command -> its expected seconds on one core.
+        threads: of the run; two commands run at a time.
+    """
+
+    expected: dict[str, float]
+    threads: int
+    _taken: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def minutes(self) -> float:
+        """Minutes until all commands are done."""
+        left = sum(seconds for name, seconds in self.expected.items() if name not in self._taken)
+        return left * self._pace / min(self.threads, 2) / 60
+
+    @property
+    def _pace(self) -> float:
+        """Seconds that finished commands took, by those that were expected."""
+        expected = sum(self.expected.get(name, 0.0) for name in self._taken)
+        # A short command says little about the long ones.
+        return sum(self._taken.values()) / expected if expected >= _ENOUGH_SECONDS else 1.0
+
+    def after(self, name: str, seconds: float) -> str:
+        """Return what is shown after a command that took so many seconds on one core."""
+        self._taken[name] = seconds
+        if len(self._taken) == len(self.expected):
+            return ""
+        return f"; about {self.minutes:.0f} minutes left"
+
+
+def _expected_seconds(
     commands: Sequence[BuildCommand], request: ImproveRequest, model: MosesModel,
     texts: Mapping[str, tuple[bytes, bytes]],
-) -> float:  # fmt: skip
-    """Estimate the time of commands from the sizes of their inputs.
+) -> dict[str, float]:  # fmt: skip
+    """Estimate the seconds of commands on one core, by name, from the sizes of their inputs.
 
     Args:
         commands: the commands to run.
@@ -495,20 +533,22 @@ def expected_minutes(
         model: the given model; its table's entries are counted.
         texts: development and test set.
     """
+    if not commands:
+        return {}
     entries = count_entries(model.table)
     with Input(request.train.source) as stream:
         bitext = stream.read_all().count(b"\n")
     sentences = {"train": bitext, "train translator": bitext, "force-decode": bitext}
     dev, test = (texts[name][0].count(b"\n") if name in texts else 0 for name in ("dev", "test"))
-    seconds = 0.0
+    seconds = {}
     for command in commands:
         name = " ".join(command.arguments[: 1 + (command.arguments[1] == "translator")])
         listed = {"decode": test or dev, "rerank": test + dev}
         lines = sentences.get(name, listed.get(name, dev))
+        seconds[command.name] = _SECONDS_PER_ENTRY.get(name, 0.0) * entries
         if name != "prune" or request.size is None:
-            seconds += _SECONDS_PER_SENTENCE.get(name, 0.0) * lines
-        seconds += _SECONDS_PER_ENTRY.get(name, 0.0) * entries
-    return seconds / min(request.threads, 2) / 60
+            seconds[command.name] += _SECONDS_PER_SENTENCE.get(name, 0.0) * lines
+    return seconds
 
 
 def _result(request: ImproveRequest, plan: _Plan, store: BuildStore) -> ImproveResult:

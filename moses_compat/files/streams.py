@@ -501,12 +501,12 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Refuse a file that `Input` would refuse; nothing is read from a pipe.
+    """Refuse a file that `Input` would refuse; what can be read only once is not opened.
 
     Raises:
         DataError: the file cannot be opened.
     """
-    if not is_pipe(path):
+    if not is_stream(path):
         Input(path).close()
 
 

@@ -64,6 +64,23 @@ def improved(engine, tmp_path_factory):
     return folder, outcome
 
 
+def test_time_that_is_left_follows_the_pace_of_finished_commands():
+    forecast = module.Forecast({"a": 60.0, "b": 120.0, "c": 0.5, "d": 240.0}, threads=2)
+    assert forecast.minutes == pytest.approx(420.5 / 2 / 60)
+    # A short command does not change the pace.
+    assert forecast.after("c", 50.0) == "; about 4 minutes left"
+    # Twice as long as expected: 360 s become 720 s, on two threads 6 minutes.
+    assert forecast.after("a", 2 * 60.5 - 50.0) == "; about 6 minutes left"
+    assert forecast.after("b", 240.0) == "; about 4 minutes left"
+    assert forecast.after("d", 1.0) == ""
+
+
+def test_the_time_left_is_shown_after_each_command_but_the_last(improved):
+    lines = [line for line in improved[1].err.splitlines() if ": done in " in line]
+    assert all(" s; about " in line and line.endswith(" minutes left") for line in lines[:-1])
+    assert lines[-1].endswith(" s")
+
+
 def test_each_step_has_its_figures(improved, engine):
     """As `evaluate` and the files say."""
     folder, outcome = improved
@@ -240,3 +257,11 @@ def test_unrelated_texts_are_refused_before_work(engine, tmp_path):
     short = write(tmp_path / "short", b"a\n")
     outcome = run_inside(*inputs[: place + 2], short, *inputs[place + 3 :])
     assert (outcome.code, "lines" in outcome.message) == (1, True)
+
+
+def test_a_missing_file_is_named_with_the_ini_that_names_it(engine, tmp_path):
+    moved = write(tmp_path / "moses.ini", read(engine / "moses.ini").replace(b"table.gz", b"none.gz"))
+    inputs = arguments(engine, tmp_path / "out")
+    inputs[inputs.index("--moses-ini") + 1] = moved
+    outcome = run_inside(*inputs)
+    assert (outcome.code, f"{moved}: names a file that cannot be read: " in outcome.message) == (1, True), outcome.err

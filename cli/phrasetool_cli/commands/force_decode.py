@@ -95,8 +95,9 @@ def command(
     check_outputs([source, target, *model.kept_paths], [output])
     if same_file(source, target):
         raise PhraseToolError(f"{target}: is the file of the source, too; expected its translation")
+    check_inputs([source, target])
     # The language model of the ini is not asked.
-    check_inputs([source, target, *model.used_tables], model.ini)
+    model.check_files(model.used_tables)
     document = json_document(json_file, [source, target, *model.kept_paths], [output])
     limit = model.search.distortion_limit if distortion_limit is None else distortion_limit
     text = InputPhrases.of(surface_words(read_sentences(source), display_name(source)), model.longest)

@@ -111,7 +111,8 @@ def command(
     model = MosesModel.read(ini, table, reordering_table)
     check_outputs([source, *references, *model.kept_paths], [output, log])
     document = json_document(json_file, [source, *references, *model.kept_paths], [output, log])
-    check_inputs([source, *references, *model.paths], model.ini)
+    check_inputs([source, *references])
+    model.check_files()
     if not model.weights[model.tuneable].any():
         raise DataError(ini, "no weight to tune: all are 0, or have tuneable=false")
     model = model.searching(**search)
