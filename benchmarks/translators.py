@@ -8,6 +8,7 @@ the two regularisers of `vmf`, of nine pairs.
     equal epochs    every loss for as many passes
     equal time      cross-entropy for as many passes as take the time of syn-projection
     random          syn-projection towards random directions: what is learnt of words from vectors is lost
+    paper           preset `lstm` for twenty epochs, with the paper's targets and step size, one seed a loss
 
 `--only` runs a part; what is finished is kept in benchmarks/results/runs/, a record a run, and not done again.
 Each holds BLEU statistics a sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
@@ -22,6 +23,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,7 @@ from phrasetool.embeddings.training import train_fasttext
 from phrasetool.phrases import FloatArray, Phrases
 from phrasetool.smt.evaluation.bleu import sentence_statistics
 from phrasetool.training.data import PhrasePairs, frequent_words, in_vocabulary
-from phrasetool.training.loop import CHECKPOINT
+from phrasetool.training.loop import CHECKPOINT, LOG
 from phrasetool.training.run import TrainingRun
 from phrasetool.translator.decoding import remove_repetitions, replace_unknown_words, translate
 from phrasetool.translator.model import TranslatorModel
@@ -58,10 +60,16 @@ LOSSES: dict[str, dict[str, Any]] = {
     "syn-projection": {}, "syn-difference": {}, "vmf": {}, "sampled": {}, "most-informative": {"pool_size": 0},
     "cosine": {}, "cross-entropy": {}, "cross-entropy-tied": {},
 }  # fmt: skip
-_OF_SETTINGS = ("centring", "learning_rate", "schedule", "units", "preset")
-# The size of the paper, trained as the preset `gru` is: passes of 22 minutes, of which 20 as in the paper take a night.
+_OF_SETTINGS = ("centring", "learning_rate", "schedule", "units", "preset", "precision")
+# The size of the paper, trained as the preset `gru` is.
 PAPER_SIZE = {"preset": "lstm", "centring": "centred", "learning_rate": 0.001, "schedule": "linear"}
 PAPER_SIZE_EPOCHS = 4
+# The paper's own targets, step size and epochs.  Products in bfloat16 take half of the time.
+PAPER = {
+    "preset": "lstm", "centring": "plain", "learning_rate": 0.0005, "schedule": "constant", "precision": "bfloat16",
+}  # fmt: skip
+PAPER_EPOCHS = 20
+PAPER_LOSSES = ("syn-projection", "vmf", "cross-entropy", "syn-difference")
 # Weights of the length and of the product with the partner; those of the predecessor are 0.02 and 0.1.
 LENGTH_WEIGHTS, ALIGNMENT_WEIGHTS = (0.0, 0.02, 0.1), (0.1, 0.5, 1.0)
 _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
@@ -122,24 +130,22 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     loss_options = {key: value for key, value in options.items() if key not in own}
     settings = TranslatorSettings(loss=loss, loss_options=loss_options, epochs=epochs, seed=seed, **own)
     table = target_vectors(corpus, settings.centring)
-    log: list[TranslatorReport] = []
-    began = time.process_time()
     folder = WORK / "translators" / name
     interrupted = (folder / CHECKPOINT).exists()
+    times = _Times(folder.with_suffix(".times"), interrupted)
     model = train_translator(
         pairs,
         development,
         table,
         settings,
-        TrainingRun(folder, resume=interrupted, overwrite=not interrupted, on_report=log.append),
+        TrainingRun(folder, resume=interrupted, overwrite=not interrupted, on_report=times.report),
     )
-    # Of a training that was interrupted only the end was seen.
-    seconds = time.process_time() - began if not interrupted else 0.0
+    log = [json.loads(line) for line in (folder / LOG).read_text("utf-8").splitlines()]
     shutil.rmtree(folder)
     figures: dict[str, Any] = {
         "corpus": corpus, "loss": loss, "loss_options": dict(settings.loss_options), "centring": settings.centring,
-        "epochs": epochs, "seed": seed, "machine": machine(), "cpu_seconds": round(seconds),
-        "development_losses": [round(report.development_loss or 0.0, 5) for report in log],
+        "epochs": epochs, "seed": seed, "machine": machine(), "cpu_seconds": round(times.seconds),
+        "development_losses": [round(report["development_loss"] or 0.0, 5) for report in log],
         "temperature": model.temperature,
     }  # fmt: skip
     statistics = {}
@@ -156,7 +162,36 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
         figures["free-running"] = free_running(model, corpus)
         RUNS.run(name).write(everything)
     RUNS.put(name, record=figures)
-    print(name, figures["dev"]["bleu"], figures.get("ALL"), round(seconds), flush=True)
+    times.forget()
+    print(name, figures["dev"]["bleu"], figures.get("ALL"), round(times.seconds), flush=True)
+
+
+class _Times:
+    """CPU seconds of epochs, in a file, as a training may be interrupted.
+
+    Args:
+        path: the file, with a line an epoch.
+        continued: whether it is of the same training.
+    """
+
+    def __init__(self, path: Path, continued: bool) -> None:
+        self._path, self._last = path, time.process_time()
+        if not continued:
+            self.forget()
+
+    def report(self, report: TranslatorReport) -> None:
+        now = time.process_time()
+        with self._path.open("a") as file:
+            file.write(f"{now - self._last}\n")
+        self._last = now
+        print(report, flush=True)
+
+    @property
+    def seconds(self) -> float:
+        return sum(map(float, self._path.read_text().split()))
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
 
 
 def _unescaped(words: list[bytes], known: dict[bytes, FloatArray]) -> dict[bytes, FloatArray]:
@@ -312,6 +347,9 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield f"{corpus}-1", (corpus, "syn-projection", margin("syn-projection"), EPOCHS, 1)
     options = {**margin("syn-projection"), **PAPER_SIZE}
     yield "paper-size-1", ("multi30k-de-en", "syn-projection", options, PAPER_SIZE_EPOCHS, 1)
+    for loss in PAPER_LOSSES:
+        options = {**margin(loss), **PAPER}
+        yield f"paper-{loss}-1", ("multi30k-de-en", loss, options, PAPER_EPOCHS, 1)
 
 
 def _of_equal_time(loss: str) -> int:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from phrasetool.nn.device import FLOAT32, autocast
 from phrasetool.nn.losses import softmax_cross_entropy
 from phrasetool.phrase_encoder.losses import FrozenBatch
 from phrasetool.phrases import FloatArray, Int64Array, Phrases
@@ -212,21 +213,24 @@ class TranslatorTrainer(EpochTrainer[TranslatorReport]):
         s = self.settings
         if s.schedule == "linear":
             self.learnt.scale_rates(1 - self.share(number))
-        losses, _ = self._losses(self.pairs, batch, rng)
+        losses, _ = self._losses(self.pairs, batch, rng, s.precision)
         # The loss of a sentence is a sum over its words, not their mean, as in the program of the predecessor.
         self.learnt.step(losses / len(batch), s.clip)
         return losses.detach()
 
-    def _losses(self, pairs: PhrasePairs, batch: Int64Array, rng: np.random.Generator) -> tuple[Tensor, int]:
+    def _losses(
+        self, pairs: PhrasePairs, batch: Int64Array, rng: np.random.Generator, precision: str = FLOAT32
+    ) -> tuple[Tensor, int]:
         """Return the sum of the losses of a batch, a scalar, and their number."""
         module = self.module
         targets = padded_targets(pairs.targets.select(batch), module.end).to(module.words.device)
-        predicted = module.predict(module.encode(pairs.sources.select(batch)), targets)
+        with autocast(precision, module.words.device):
+            predicted = module.predict(module.encode(pairs.sources.select(batch)), targets).float()
         words = targets[targets >= 0]
         objective = self.settings.objective
         if objective is None:
             assert module.bias is not None
-            return softmax_cross_entropy(predicted, module.targets, module.bias, words), len(words)
+            return softmax_cross_entropy(predicted, module.targets, module.bias, words, precision), len(words)
         frozen = FrozenBatch(module.targets[words], None, module.targets, rng)
         return objective.frozen_losses(predicted, frozen).sum(), len(words)
 

@@ -89,6 +89,7 @@ ROWS = {
         "dimension": "6", "centring": "plain", "unknown_vector": "negated", "dropout": "0.6", "learning_rate": "0.02",
         "schedule": (f"{BASES['translator']} --epochs 2", f"{BASES['translator']} --epochs 2 --schedule constant"),
         "batch_size": "8", "epochs": "2", "clip": "0.001", "min_count": "30", "vocabulary_size": "5", "max_length": "3",
+        "precision": PRECISION,
     },
     "bert": {
         "preset": "smaller", "units": "16", "layers": "2", "heads": "1", "feed_forward": "10", "positions": "8",

@@ -145,7 +145,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
                                                seed=run.seed, loss=loss)  # fmt: skip
     except ValueError as error:
         raise usage_error(error) from error
-    place = run.ready(inputs.all)
+    place = run.ready(inputs.all, settings.precision)
     torch.set_num_threads(run.threads)
     texts, development = inputs.read(settings.max_length, settings.seed, watch, run.quiet)
     source, target, table = _vocabularies(inputs, texts, settings, run, watch)

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from phrasetool.disk import folders
 from phrasetool.errors import ModelError, PhraseToolError
+from phrasetool.nn.device import has_instructions
 from phrasetool.phrases import Phrases
 from phrasetool.training.run import CHECKPOINT, DivergedError, TrainingRun
 from phrasetool.translator.decoding import pair_scores, translate
@@ -37,6 +38,25 @@ def test_every_loss_learns(loss, preset):
     reports = list(trainer.run())
     assert reports[-1].updates == 12
     assert reports[-1].loss < reports[0].loss
+
+
+@pytest.mark.skipif(
+    not has_instructions("bfloat16", torch.device("cpu")), reason="the processor has no bfloat16 for products"
+)
+@pytest.mark.parametrize("loss", ["syn-projection", "cross-entropy"])
+@pytest.mark.parametrize("preset", ["gru", "lstm", "transformer"])
+def test_precision_is_that_of_training_alone(loss, preset):
+    settings = {"preset": preset, "units": 16, "layers": 1, "epochs": 3, "loss": loss}
+    trainers = []
+    for precision in ("float32", "bfloat16"):
+        pairs, development, table, chosen = prepared(64, 10, precision=precision, **settings)
+        trainers.append(TranslatorTrainer(pairs, development, table, chosen))
+    fine, coarse = trainers
+    assert fine._report(0.0) == coarse._report(0.0)
+    ends = [list(trainer.run())[-1] for trainer in trainers]
+    assert ends[0].development_loss != ends[1].development_loss
+    assert ends[0].development_loss == pytest.approx(ends[1].development_loss, rel=0.05)
+    assert all(value.dtype == torch.float32 for value in coarse.module.parameters())
 
 
 def test_a_translator_learns_to_translate(tmp_path):
