@@ -7,8 +7,9 @@ what is given here (unknown flags go to it as they are, `--hidden 1024` and the 
 
 An existing model that was trained in this way is not trained again; interrupted training is resumed.
 
-With `--join 5`, paragraphs of five captions take the place of captions, as long as the paper's texts nearly.  Such a
-trial of other texts, dimensions or passes has its `--name`; its figure stays with its models.
+With `--join 2`, texts of two captions take the place of captions; with `--corpus documentation`, texts of the Python
+documentation, English or Chinese, and with `--least-words 50` as many of its lines to a text as have so many words.
+Such a trial of other texts, dimensions or passes has its `--name`; its figure stays with its models.
 
 Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
 each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's dimensions, over 640.
@@ -23,7 +24,8 @@ import os
 import statistics
 import subprocess
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ import matplotlib as mpl
 import numpy as np
 import torch
 from figures import DOCS, STYLE
-from measuring import COMMAND, ROOT, WORK, reference, report, turns
+from measuring import COMMAND, DATA, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.texts import read_texts
 from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
@@ -46,10 +48,16 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 
 EVERY = 145
+CORPORA: dict[str, Callable[[str], Path]] = {
+    "captions": lambda language: reference().parent / "mono" / f"mono.{language}.gz",
+    "documentation": lambda language: DATA / "pydocs-zh-en" / f"train.{language}.gz",
+}
 TIMED = 6400
 # The paper's, section 4.1; and how many captions are enough to time them.
 PAPER = {"word_units": 512, "hidden": 1024, "heads": 8}
 TIMED_LARGE = 640
+# Texts whose nearest ones are shown.
+EXAMPLES = 3
 # Groups of fewer captions are not drawn.
 DRAWN = 10
 COLOURS = {
@@ -61,18 +69,33 @@ COLOURS = {
 }
 
 
-def split(folder: Path, language: str, limit: int | None, join: int) -> tuple[Path, Path]:
-    """Write the training and the held-out captions, so many to a line."""
-    with gzip.open(reference().parent / "mono" / f"mono.{language}.gz") as file:
+def split(folder: Path, corpus: Path, limit: int | None, join: int, least_words: int) -> tuple[Path, Path]:
+    """Write the training and the held-out texts: so many lines to a text, or as many as have so many words."""
+    with gzip.open(corpus) as file:
         lines = file.readlines()[:limit]
-    held_out = lines[EVERY - 1 :: EVERY]
+    held_out = lines[EVERY - 1 :: EVERY] if not least_words else lines[: len(lines) // 20]
     taken = set(held_out)
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / "train.txt", folder / "held-out.txt"
     for path, part in zip(paths, ([line for line in lines if line not in taken], held_out), strict=True):
-        texts = (b" ".join(line.rstrip(b"\n") for line in part[i : i + join]) for i in range(0, len(part), join))
+        texts = joined(part, join, least_words)
         path.write_bytes(b"".join(text + b"\n" for text in texts))
     return paths
+
+
+def joined(lines: list[bytes], join: int, least_words: int) -> Iterator[bytes]:
+    """Texts of consecutive lines."""
+    text: list[bytes] = []
+    count = 0
+    for line in lines:
+        words = line.split()
+        text += words
+        count += 1
+        if (len(text) >= least_words) if least_words else (count == join):
+            yield b" ".join(text)
+            text, count = [], 0
+    if text and not least_words:
+        yield b" ".join(text)
 
 
 def train(text: Path, model: Path, flags: list[str]) -> None:
@@ -104,6 +127,20 @@ def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
     log = [json.loads(line) for line in (model / "training.jsonl").read_text().splitlines()]
     del quality["schema_version"]
     return {**quality, "cross_entropy": round(log[-1]["cross_entropy"], 4), "training_seconds": seconds}
+
+
+def examples(held_out: Path, models: dict[str, Path]) -> dict[str, Any]:
+    """The first held-out text and its reconstructions; and what is nearest to the first ones, by the first model."""
+    texts = held_out.read_text("utf-8").splitlines()
+    back = {name: (model / "held-out.back").read_text("utf-8").splitlines()[0] for name, model in models.items()}
+    nearest = {}
+    for text in texts[:EXAMPLES]:
+        process = subprocess.run(
+            [COMMAND, "neighbours", text, "-m", str(next(iter(models.values()))), "--sentences", str(held_out),
+             "-k", "3", "--json", "-q"], check=True, capture_output=True,
+        )  # fmt: skip
+        nearest[text] = [row["sentence"] for row in json.loads(process.stdout)["nearest"]]
+    return {"text": texts[0], "reconstructions": back, "nearest": nearest}
 
 
 def words_per_second(
@@ -139,7 +176,7 @@ def timed(
 def trained_with(model: Path) -> AutoencoderSettings:
     """The settings of a model."""
     training = json.loads((model / "config.json").read_text())["training"]
-    return AutoencoderSettings(**{key: training[key] for key in AutoencoderSettings.__dataclass_fields__})
+    return AutoencoderSettings(**{field.name: training[field.name] for field in fields(AutoencoderSettings)})
 
 
 def times_as_fast(speeds: dict[str, dict[str, Any]]) -> float | None:
@@ -197,18 +234,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--architectures", nargs="+", default=list(ARCHITECTURES), choices=ARCHITECTURES)
     parser.add_argument("--epochs", type=int, default=AutoencoderSettings().epochs)
-    parser.add_argument("--language", default="en", choices=("en", "de"))
+    parser.add_argument("--corpus", default="captions", choices=CORPORA)
+    parser.add_argument("--language", default="en", choices=("en", "de", "zh"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5, help="epochs timed of each architecture")
     parser.add_argument("--limit", type=int, help="captions, for a trial; then no results are kept")
-    parser.add_argument("--join", type=int, default=1, help="captions of a text")
+    parser.add_argument("--join", type=int, default=1, help="lines of a text")
+    parser.add_argument("--least-words", type=int, default=0, help="words of a text, in place of lines")
     parser.add_argument("--name", default="reconstruction", help="of the results and the folder of models")
     options, more = parser.parse_known_args()
     device = choose_device(options.device)
     torch.set_num_threads(options.threads)
     work = WORK / (options.name + (f"-{options.limit}" if options.limit else ""))
-    text, held_out = split(work, options.language, options.limit, options.join)
+    corpus = CORPORA[options.corpus](options.language)
+    text, held_out = split(work, corpus, options.limit, options.join, options.least_words)
     flags = ["--epochs", str(options.epochs), "--device", str(device), "--threads", str(options.threads), *more]
     models = {name: work / name for name in options.architectures}
     kept = ROOT / "benchmarks" / "results" / f"{options.name}.json"
@@ -219,20 +259,25 @@ def main() -> None:
     for name, model in models.items():
         train(text, model, ["--architecture", name, *flags])
         architectures[name] = reconstructed(held_out, model, options.threads)
+    # So that a round takes the same time.
+    lines = max(options.join, options.least_words // 15)
     ways = {name: trained_with(model) for name, model in models.items()}
-    for name, speed in timed(text, ways, TIMED // options.join, options.rounds, device).items():
+    for name, speed in timed(text, ways, TIMED // lines, options.rounds, device).items():
         architectures[name].update(speed)
     if ways.keys() >= {"mean-max", "lstm-mean-max"}:
         wide = {name: replace(ways[name], **PAPER) for name in ("mean-max", "lstm-mean-max")}
-        speeds = timed(text, wide, TIMED_LARGE // options.join, options.rounds, device)
+        speeds = timed(text, wide, TIMED_LARGE // lines, options.rounds, device)
         large = {**PAPER, "speeds": speeds, "times_as_fast_as_lstm_mean_max": times_as_fast(speeds)}
     architectures = {name: architectures[name] for name in ARCHITECTURES if name in architectures}
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
-        "captions_of_a_text": options.join, "training_texts": len(text.read_bytes().splitlines()),
+        "corpus": options.corpus, "lines_of_a_text": options.join, "least_words": options.least_words,
+        "training_texts": len(text.read_bytes().splitlines()),
         "architectures": architectures, **compared(architectures),
         "paper_dimensions": large,
     }  # fmt: skip
+    if options.corpus == "documentation":
+        figures["examples"] = examples(held_out, models)
     if options.limit:
         print(json.dumps(figures, indent=2))
     else:
