@@ -16,7 +16,7 @@ nearest whenever all cosines are negative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.nn.decoders import AttentionDecoder, DecoderState
+from phrasetool.nn.decoders import AttentionDecoder, DecoderState, lstm_step
 from phrasetool.nn.layers import AttentionBlock, LengthGroups, SeededDropout, split_groups
 from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
@@ -129,32 +129,6 @@ def _refuse(words: list[bytes], faulty: Mask, what: str) -> None:
 
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
-
-
-def lstm_step(
-    lstm: nn.LSTM, inputs: Tensor, states: Sequence[Tensor], cells: Sequence[Tensor]
-) -> list[tuple[Tensor, Tensor]]:
-    """Return state and cell of each layer after one step, as `nn.LSTM` does for sequences of length 1.
-
-    On a CPU, `nn.LSTM` rearranges its weights for every call: forward and backward of a step take about twice as long.
-
-    Args:
-        lstm: layers of one direction.
-        inputs: shape (B, I).
-        states, cells: of each layer before the step, shape (B, H).
-    """
-    after = []
-    for layer, (state, cell) in enumerate(zip(states, cells, strict=True)):
-        weight, recurrent, bias, other = (
-            getattr(lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        # With bfloat16 products, cells are still summed in single precision.
-        gates = (functional.linear(inputs, weight, bias) + functional.linear(state, recurrent, other)).float()
-        input_gate, forget_gate, candidate, output_gate = gates.chunk(4, 1)
-        new_cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
-        inputs = output_gate.sigmoid() * new_cell.tanh()
-        after.append((inputs, new_cell))
-    return after
 
 
 @dataclass

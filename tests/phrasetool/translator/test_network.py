@@ -13,7 +13,6 @@ from phrasetool.translator.network import (
     AttentionCore,
     RecurrentCore,
     TranslatorNetwork,
-    lstm_step,
     padded_targets,
     target_table,
 )
@@ -55,28 +54,6 @@ def test_steps_equal_all_at_once_and_tell_where_attention_is(kind):
                 np.testing.assert_allclose(predicted[row], vector, rtol=1e-4, atol=2e-5)
                 np.testing.assert_allclose(weights[row, : len(source)], attention, atol=1e-5)
                 assert not weights[row, len(source) :].any()
-
-
-def test_steps_of_an_lstm_and_their_gradients_equal_those_of_a_sequence():
-    torch.manual_seed(4)
-    lstm = torch.nn.LSTM(5, 6, 2, batch_first=True)
-    inputs, (states, cells) = torch.randn(3, 4, 5), torch.randn(2, 2, 3, 6)
-    gradients = []
-    for step_by_step in (False, True):
-        lstm.zero_grad()
-        if step_by_step:
-            layers = [*zip(states, cells, strict=True)]
-            outputs = []
-            for row in inputs.unbind(1):
-                layers = lstm_step(lstm, row, *zip(*layers, strict=True))
-                outputs.append(layers[-1][0])
-            result = torch.stack(outputs, 1)
-        else:
-            result = expected = lstm(inputs, (states, cells))[0]
-        result.square().sum().backward()
-        gradients.append({name: value.grad.clone() for name, value in lstm.named_parameters()})
-    torch.testing.assert_close(result, expected)
-    torch.testing.assert_close(gradients[1], gradients[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
