@@ -140,20 +140,29 @@ class ItemProgress(_Progress):
         super().__init__(quiet, label, total=total, initial=done, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
         self._before = self._done = done
+        # Time of the first finished items, and how many are finished then.
+        self._first: tuple[float, int] | None = None
 
     def tick(self, count: int = 1) -> None:
         """Count further finished items."""
         self._done += count
         now = time.monotonic()
+        is_first, self._first = self._first is None, self._first or (now, self._done)
         if self._bar is not None:
             self._bar.update(count)
         elif self._is_time(now):
+            of = "" if self._total is None else f" of {self._total:,}"
+            said = f"{self._label}: {self._done:,}{of} {self._unit}s"
+            if self._total is not None and is_first:
+                # Loading and compiling count, too: what is left would be hours by that.
+                say(said)
+                return
             rate = max(self._done - self._before, 1) / (now - self._start)
-            of = left = ""
-            if self._total is not None:
-                of = f" of {self._total:,}"
-                left = f", {_duration(max(self._total - self._done, 0) / rate)} left"
-            say(f"{self._label}: {self._done:,}{of} {self._unit}s, {rate:,.1f} a second{left}")
+            began, done = self._first
+            if self._done > done:
+                rate = max(rate, (self._done - done) / max(now - began, 1e-9))
+            left = "" if self._total is None else f", {_duration(max(self._total - self._done, 0) / rate)} left"
+            say(f"{said}, {rate:,.1f} a second{left}")
 
     def reach(self, done: int) -> None:
         """Set the number of finished items."""

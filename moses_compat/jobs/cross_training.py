@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_compat.corpora.bitexts import read_parallel_texts
 from moses_compat.files.paths import STANDARD, is_pipe
 from moses_compat.files.streams import Input
-from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, filter_bitext, pair_blocks
+from moses_compat.jobs.filter_bitext import FilterReport, FilterRequest, Sample, copies_in, filter_bitext, pair_blocks
 from phrasetool.errors import DataError, PhraseToolError
 from phrasetool.pair_classifier.bitext_scores import ClassifierScorer, CrossScorer, PairScorer
 from phrasetool.training.data import TextPairs, held_out
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 # A classifier cannot be trained on a half with fewer pairs.
 FEWEST_PAIRS = 100
+# Share of copies that is worth a warning: seven corpora of 8,000 to 65,000 sentence pairs have none.
+_MANY_COPIES = 0.01
 _HALVES = ("even", "odd")
 _SIDES = ("source", "target")
 _BEST = "best"
@@ -54,7 +55,7 @@ def filter_by_cross_training(
         PhraseToolError: a file is standard input, or the folder cannot be written; or as in `filter_bitext`.
         DivergedError: a classifier is not better than chance.
     """
-    models = _cross_train(request.source, request.target, request.kept[0], dev, seed, watch)
+    models = _cross_train(request, dev, seed, watch)
 
     def make(sample: Sample, report: FilterReport) -> PairScorer:
         if best_threshold:
@@ -68,13 +69,13 @@ def filter_by_cross_training(
 
 
 def _cross_train(
-    source: str, target: str, output: str, dev: tuple[str, str] | None, seed: int, watch: Watch
+    request: FilterRequest, dev: tuple[str, str] | None, seed: int, watch: Watch
 ) -> tuple[PairClassifierModel, PairClassifierModel]:
     """Train a classifier on each half of a bitext: the pairs at even and at odd positions, counted from 0.
 
     Args:
-        source, target: the bitext; pairs with an empty side are skipped.
-        output: the first output file, next to which models are stored.
+        request: names the bitext; pairs with an empty side are skipped, and so are dropped copies.  The models are
+            stored next to its first output file.
         dev: the development set of both, if there is one.
         seed: of the training.
         watch: progress listener.
@@ -87,7 +88,8 @@ def _cross_train(
         PhraseToolError: a file is standard input, or the folder cannot be written.
         DivergedError: a classifier is not better than chance.
     """
-    for path, name in ((source, "input"), (target, "input"), (output, "output")):
+    output = request.kept[0]
+    for path, name in ((request.source, "input"), (request.target, "input"), (output, "output")):
         if path == STANDARD or is_pipe(path):
             shown = f"standard {name}" if path == STANDARD else path
             raise PhraseToolError(f"{shown}: two classifiers are trained before pairs are scored; name a file")
@@ -98,7 +100,7 @@ def _cross_train(
     except OSError as error:
         raise PhraseToolError(f"{folder}: {error.strerror}") from error
     try:
-        _write_halves(source, target, folder)
+        _write_halves(request, folder, watch)
     except DataError:
         # No classifier exists yet that a later run could use.
         if not any((folder / half).exists() for half in _HALVES):
@@ -117,28 +119,31 @@ def _remove_classifiers(output: str) -> None:
     shutil.rmtree(classifier_folder(output), ignore_errors=True)
 
 
-def _write_halves(source: str, target: str, folder: Path) -> None:
-    """Write the pairs of each half, without pairs that have an empty side."""
+def _write_halves(request: FilterRequest, folder: Path, watch: Watch) -> None:
+    """Write the pairs of each half, without pairs that have an empty side, and without dropped copies."""
     with contextlib.ExitStack() as stack:
         files = [
             [stack.enter_context(open(folder / f"{half}.{side}", "wb")) for side in _SIDES] for half in _HALVES
         ]  # fmt: skip
-        sides = [stack.enter_context(Input(path)) for path in (source, target)]
-        numbers = [0, 0]
-        for row, pair in enumerate(_written(sides)):
-            if all(pair):
-                numbers[row % 2] += 1
-                for file, line in zip(files[row % 2], pair, strict=True):
-                    file.write(line + b"\n")
+        sides = [stack.enter_context(Input(path)) for path in (request.source, request.target)]
+        numbers, copies, row = [0, 0], 0, 0
+        for block in pair_blocks(sides[0], sides[1]):
+            for *pair, is_copy in zip(*block.written, copies_in(block).tolist(), strict=True):
+                copies += is_copy
+                if all(pair) and not (is_copy and request.drop_copies):
+                    numbers[row % 2] += 1
+                    for file, line in zip(files[row % 2], pair, strict=True):
+                        file.write(line + b"\n")
+                row += 1
     if min(numbers) < FEWEST_PAIRS:
         raise DataError(
-            source, f"half of its pairs are only {min(numbers):,}; expected {FEWEST_PAIRS} or more for training"
+            request.source, f"half of its pairs are only {min(numbers):,}; expected {FEWEST_PAIRS} or more for training"
         )
-
-
-def _written(sides: Sequence[Input]) -> Iterator[tuple[bytes, bytes]]:
-    for block in pair_blocks(sides[0], sides[1]):
-        yield from zip(*block.written, strict=True)
+    if copies > _MANY_COPIES * row and not request.drop_copies:
+        watch.warn(
+            f"{copies:,} of {row:,} pairs are two equal sentences; classifiers that learn from them keep them: drop "
+            "copies if they are not translations"
+        )
 
 
 def _classifier(folder: Path, half: str, development: TextPairs | None, seed: int, watch: Watch) -> PairClassifierModel:

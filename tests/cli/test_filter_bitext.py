@@ -333,6 +333,35 @@ def test_each_half_is_judged_by_the_classifier_of_the_other(kept, tmp_path, monk
     assert not cross_training.classifier_folder(tmp_path / "ks").exists()
 
 
+def test_classifiers_do_not_learn_from_dropped_copies(kept, tmp_path, monkeypatch):
+    from moses_compat.jobs import cross_training
+
+    sources, targets = dirty_lines(500)
+    copies = range(0, 500, 10)
+    for row in copies:
+        targets[row] = sources[row]
+    source, target = bitext(tmp_path, (sources, targets))
+    learnt = []
+
+    def classifier(folder, half, development, seed, watch):
+        lines = [(folder / f"{half}.{side}").read_bytes().splitlines() for side in ("source", "target")]
+        learnt.append([*zip(*lines, strict=True)])
+        return random_parallel_model(1)
+
+    monkeypatch.setattr(cross_training, "_classifier", classifier)
+    arguments = ("filter-bitext", source, target, "--cross-train", "--threshold", "0", *kept)
+    warning = f"{len(copies)} of 500 pairs are two equal sentences; classifiers that learn from them keep them"
+    outcome = run_inside(*arguments)
+    assert (outcome.code, warning in outcome.err) == (0, True), outcome.err
+    outcome = run_inside(*arguments, "--drop-copies")
+    assert (outcome.code, warning in outcome.err) == (0, False), outcome.err
+    pairs = [tuple(line.strip() for line in pair) for pair in zip(sources, targets, strict=True)]
+    assert learnt[:2] == [pairs[::2], pairs[1::2]]
+    assert learnt[2] == [pair for pair in pairs[::2] if pair[0] != pair[1]]
+    assert learnt[3] == learnt[1]
+    assert read(tmp_path / "ks").count(b"\n") == 500 - len(copies)
+
+
 def test_a_caller_of_the_library_leaves_no_classifiers(tmp_path, monkeypatch):
     from moses_compat.jobs import cross_training
     from moses_compat.jobs.filter_bitext import FilterRequest

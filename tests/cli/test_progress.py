@@ -76,9 +76,22 @@ def test_training_reports_every_iteration(clock, capsys):
 
 def test_a_resumed_training_counts_what_was_done_before(clock, capsys):
     with ItemProgress("train", 1000, "text", done=400) as bar:
+        bar.tick(10)
         clock.now += 30
-        bar.tick(60)
+        bar.tick(50)
     assert capsys.readouterr().err == "phrasetool: train: 460 of 1,000 texts, 2.0 a second, 4:30 left\n"
+
+
+def test_what_comes_before_the_first_item_does_not_count(clock, capsys):
+    with ItemProgress("run 1", 1014, "sentence") as bar:
+        clock.now += 40
+        bar.tick()
+        clock.now += 30
+        bar.tick(300)
+    assert capsys.readouterr().err.splitlines() == [
+        "phrasetool: run 1: 1 of 1,014 sentences",
+        "phrasetool: run 1: 301 of 1,014 sentences, 10.0 a second, 1:11 left",
+    ]
 
 
 def test_the_first_iteration_does_not_count_compilation(clock, capsys):

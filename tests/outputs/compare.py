@@ -36,9 +36,10 @@ _STDERR = r"stderr\.\d"
 ALLOWED = (
     Allowed(_STDERR, rb"(?<=after )\d+(?= s\b)", "seconds that a command took"),
     Allowed(_STDERR, rb"(?<=done in )\d+(?= s\b)", "seconds that a step of an experiment took"),
+    Allowed(_STDERR, rb"; about \d+ minutes left", "the time that improve still needs"),
     Allowed(_STDERR, rb"\([\d,]+ pairs/s(, [\d:]+ left)?\)", "the speed of training"),
     Allowed(_STDERR, rb"(?<=translated in )[\d.]+ s \([\d.]+ ms a sentence and thread\)", "the speed of the decoder"),
-    Allowed(_STDERR, rb"(?m)^phrasetool: .*: [\d,]+ (entries|of [\d,]+ \w+), [\d,.]+ a second.*\n",
+    Allowed(_STDERR, rb"(?m)^phrasetool: .*: [\d,]+ (entries|of [\d,]+ \w+)(, [\d,.]+ a second.*)?\n",
             "progress, told every 30 seconds"),
     Allowed(_STDERR, rb"(?m)^phrasetool: (\w+: )?(extract|write): [\d,]+ of [\d,]+ \(\d+%\)\n",
             "progress, told every 30 seconds"),
