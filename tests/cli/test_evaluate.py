@@ -47,7 +47,7 @@ def test_a_table_to_be_read(texts):
         )
     assert len([line for line in lines if "better.en (baseline)" in line]) == 3
     assert len([line for line in lines if line.startswith("  nrefs:1|bs:100|seed:12345|")]) == 3
-    assert lines[-1] == "* p < 0.05"
+    assert lines[-1] == "* p < 0.05, and an interval without 0"
     assert max(map(len, lines)) <= 130
 
 

@@ -61,8 +61,8 @@ def command(
     The first of several files is the baseline that the others are compared with.  sacrebleu does the scoring and the
     tests.  Files are plain or gzip, - is standard input.  The ± is half the width of the 95 % interval over bootstrap
     samples; p is the chance of a difference as large between systems equally good.  The p of the bootstrap is
-    sacrebleu's, from absolute differences, and may be much smaller than the interval suggests: where they disagree,
-    trust the interval, or use --paired approximate-randomization.
+    sacrebleu's, from absolute differences, and may be much smaller than the interval suggests: where the interval
+    contains 0, no star is shown.
 
     Differences are those of unrounded scores.  Their intervals are percentiles, and need not lie symmetrically around
     them.
@@ -122,7 +122,7 @@ def command(
         for row in score_lines(report, hypotheses, margin):
             click.echo(row)
     if any_significant(reports):
-        click.echo(f"\n* p < {SIGNIFICANT}")
+        click.echo(f"\n* p < {SIGNIFICANT}, and an interval without 0")
 
 
 def _check_lengths(path: str, lines: int, reference: str, expected: int) -> None:

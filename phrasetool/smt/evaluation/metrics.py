@@ -57,6 +57,16 @@ class SystemScore:
     difference_low: float | None = None
     difference_high: float | None = None
 
+    @property
+    def is_significant(self) -> bool:
+        """Whether it differs from the baseline by both: p, and an interval that does not contain 0.
+
+        The p of sacrebleu's bootstrap is of absolute differences, and may be small where the interval contains 0.
+        """
+        if self.p_value is None or self.difference_low is None or self.difference_high is None:
+            return False
+        return self.p_value < SIGNIFICANT and not self.difference_low <= 0 <= self.difference_high
+
 
 @dataclass(frozen=True)
 class MetricReport:
@@ -272,7 +282,7 @@ def _sacrebleu_seed(seed: int) -> Iterator[None]:
 
 def any_significant(reports: Sequence[MetricReport]) -> bool:
     """Whether any system differs from the baseline."""
-    return any((system.p_value or 1) < SIGNIFICANT for report in reports for system in report.systems)
+    return any(system.is_significant for report in reports for system in report.systems)
 
 
 def score_lines(report: MetricReport, files: Sequence[str], margin: float | None = None) -> list[str]:
@@ -295,7 +305,7 @@ def score_lines(report: MetricReport, files: Sequence[str], margin: float | None
     for name, system in zip(names, report.systems, strict=True):
         row = f"  {name:<{width - 2}}  {system.score:6.2f}  {'±' + format(system.interval, '.2f'):>6}"
         if system.p_value is not None:
-            star = " *" if system.p_value < SIGNIFICANT else ""
+            star = " *" if system.is_significant else ""
             interval = f"{system.difference_low:+.2f} to {system.difference_high:+.2f}"
             row += f"  {system.difference:>+10.2f}  {interval:>14}  {system.p_value:7.4f}{star}"
         rows.append(row)

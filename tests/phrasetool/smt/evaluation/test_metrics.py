@@ -211,9 +211,22 @@ def test_systems_are_compared_with_the_first():
     ]
 
 
-@pytest.mark.parametrize(("p", "expected"), [(0.049, True), (0.05, False), (1.0, False), (None, False)])
-def test_what_is_significant(p, expected):
-    assert any_significant([report(), report(SystemScore(1, 1, 1, 1, p))]) is expected
+@pytest.mark.parametrize(
+    ("p", "interval", "expected"),
+    [
+        (0.049, (0.5, 1.5), True),
+        (0.049, (-1.5, -0.5), True),
+        (0.05, (0.5, 1.5), False),
+        (1.0, (0.5, 1.5), False),
+        # Where both disagree, a difference is not called significant.
+        (0.03, (-0.02, 1.1), False),
+        (0.03, (0.0, 1.1), False),
+    ],
+)
+def test_what_is_significant(p, interval, expected):
+    system = SystemScore(1, 1, 1, 1, p, *interval)
+    assert any_significant([report(), report(system)]) is expected
+    assert score_lines(report(system), ["a", "b"])[2].endswith(" *") is expected
 
 
 def test_shared_words():
