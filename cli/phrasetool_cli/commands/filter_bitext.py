@@ -281,8 +281,8 @@ def command(
 
     If no pair is left, nothing is written, unless --force is given.
 
-    Notes in --scores and --rejected give the reason: `empty`, `unknown`, `probability`, `tie`
-    (beyond the share of --keep), `copy` or `long` (cut).
+    In --scores and --rejected, the notes `empty`, `unknown`, `probability` and `tie` (beyond the share of --keep) are
+    reasons for removal; `copy` is one with --drop-copies, and `long` (cut) is none.
     Finished scores are kept next to the first output, so that the same command continues after an interruption.
 
     """
