@@ -214,7 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _announce_compilation() -> None:
-    write("compiling kernels, once on this machine (`phrasetool compile` does it for all commands)")
+    write("compiling the kernels of this command, once on this machine (`phrasetool compile` does it for all)")
 
 
 def run() -> None:

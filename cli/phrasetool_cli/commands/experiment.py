@@ -40,7 +40,8 @@ CONFIG is TOML with relative paths; what has a value here is optional:
   [annotate]         dimensions, columns = ["semantic"] (also "forced",
                      "kneser-ney", "composition", "significance", or several,
                      joined by +), tuning_seeds = [1, 2, 3],
-                     start = "default", iterations = 25, sizes = [1], method
+                     start = "default" (weights) or "ini", iterations = 25,
+                     sizes = [1], method
   [ladder]           columns = "kneser-ney+forced+semantic", augment = true,
                      monolingual, rerank = translators, sizes = [0.1],
                      method = "composition+semantic", tuning_seeds,

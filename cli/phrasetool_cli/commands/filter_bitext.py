@@ -312,6 +312,10 @@ def command(
         _tell(report, request, judge.probable)
 
 
+# What becomes of copies, without and with `--drop-copies`.
+_COPIES = ("judged like others: --drop-copies removes them", "and removed")
+
+
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
     counts = report.counts
     reasons = counts.reasons
@@ -320,7 +324,7 @@ def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
         (reasons["tie"], f"score {report.threshold:g} like pairs before them, which are enough for the share"),
         (reasons["empty"], "have an empty side"),
         (reasons["unknown"], "have a side of which nothing is known"),
-        (counts.copies, "are two equal sentences, " + ("and went" if request.drop_copies else "marked `copy`")),
+        (counts.copies, "are two equal sentences, " + _COPIES[request.drop_copies]),
         (counts.over_long, "are longer than the model reads; their ends were not seen"),
         (report.resumed, "were judged by an earlier run"),
     ]
