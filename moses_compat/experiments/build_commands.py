@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from moses_compat.engine.model import MosesModel
@@ -281,6 +281,17 @@ class BuildStore:
         return {name: float(seconds) for name, seconds in seconds_by_name.items() if seconds is not None}
 
 
+class Outlook:
+    """Default listener of a `CommandRunner`; says nothing."""
+
+    def begin(self, name: str) -> None:
+        """Receive the name of a command that begins."""
+
+    def end(self, name: str, seconds: float) -> str:
+        """Receive a command that has ended, and its seconds on one core; return what is shown next to its time."""
+        return ""
+
+
 @dataclass(frozen=True)
 class CommandRunner:
     """Runs commands.
@@ -291,8 +302,7 @@ class CommandRunner:
         threads: total number of threads of the commands that run at the same time.
         say: receives each command line and the messages of the commands.
         engine: options for commands whose work a cluster can do.
-        outlook: called with the name of a command that is done and its seconds on one core; returns what is shown next
-            to its time.
+        outlook: told of each command that begins and ends.
     """
 
     store: BuildStore
@@ -300,7 +310,7 @@ class CommandRunner:
     threads: int
     say: Callable[[str], None] = lambda message: None
     engine: Sequence[str] = ()
-    outlook: Callable[[str, float], str] = lambda name, seconds: ""
+    outlook: Outlook = field(default_factory=lambda: Outlook())
 
     def make(self, chains: Iterable[Chain]) -> None:
         """Run the commands of chains that are not done, two chains at a time.
@@ -343,6 +353,7 @@ class CommandRunner:
             arguments.append("--resume")
         self.store.remember(command, done=False)
         self.say(f"{command.name}: {command.line}")
+        self.outlook.begin(command.name)
         began = time.monotonic()
         process = processes.start([*self.program, *arguments])
         if process is None:
@@ -353,7 +364,7 @@ class CommandRunner:
         seconds = time.monotonic() - began
         self.store.remember(command, done=True, seconds=round(seconds, 3))
         used = threads if command.threads else 1
-        self.say(f"{command.name}: done in {seconds:.0f} s{self.outlook(command.name, seconds * used)}")
+        self.say(f"{command.name}: done in {seconds:.0f} s{self.outlook.end(command.name, seconds * used)}")
 
     def _relay(self, command: BuildCommand, process: subprocess.Popen[bytes], processes: _Processes) -> str:
         """Pass on the messages of a command, with its name; return the last one."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import filecmp
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -20,7 +21,14 @@ from moses_compat.corpora.texts import read_text_lines, surface_words
 from moses_compat.engine.decoder_tables import InputPhrases
 from moses_compat.engine.development_check import DevelopmentCheck
 from moses_compat.engine.model import MosesModel
-from moses_compat.experiments.build_commands import FORCE, BuildCommand, BuildStore, Chain, CommandRunner
+from moses_compat.experiments.build_commands import (
+    FORCE,
+    BuildCommand,
+    BuildStore,
+    Chain,
+    CommandRunner,
+    Outlook,
+)
 from moses_compat.experiments.settings import TextPair
 from moses_compat.files.streams import Input, Output
 from moses_compat.tables.blocks import count_entries
@@ -442,7 +450,7 @@ def improve(request: ImproveRequest, program: Sequence[str], watch: Watch = SILE
         watch.say(
             f"{len(missing)} commands to run; expect about {forecast.minutes:.0f} minutes on {request.threads} threads"
         )
-    runner = CommandRunner(store, program, request.threads, watch.say, outlook=forecast.after)
+    runner = CommandRunner(store, program, request.threads, watch.say, outlook=forecast)
     for chains in plan.phases:
         runner.make(chain for chain in chains if chain)
     result = _result(request, plan, store)
@@ -487,36 +495,48 @@ _SECONDS_PER_ENTRY = {"augment": 1.1e-5, "annotate": 3e-6, "prune": 5e-6}
 _ENOUGH_SECONDS = 10.0
 
 
-@dataclass
-class Forecast:
+class Forecast(Outlook):
     """The time that commands still need, from the expected one and the time that the finished ones took.
 
-    Attributes:
+    Args:
         expected: name of a command -> its expected seconds on one core.
         threads: of the run; two commands run at a time.
+        clock: returns seconds.
     """
 
-    expected: dict[str, float]
-    threads: int
-    _taken: dict[str, float] = field(default_factory=dict)
+    def __init__(
+        self, expected: Mapping[str, float], threads: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._expected, self._threads, self._clock = expected, threads, clock
+        self._begun: dict[str, float] = {}
+        self._taken: dict[str, float] = {}
 
     @property
     def minutes(self) -> float:
         """Minutes until all commands are done."""
-        left = sum(seconds for name, seconds in self.expected.items() if name not in self._taken)
-        return left * self._pace / min(self.threads, 2) / 60
+        pace, now = self._pace, self._clock()
+        left = {name: seconds * pace for name, seconds in self._expected.items() if name not in self._taken}
+        for name, began in self._begun.items():
+            if name in left:
+                # One that runs next to another one has a core.
+                left[name] = max(left[name] - (now - began), 0.0)
+        return sum(left.values()) / min(self._threads, 2) / 60
 
     @property
     def _pace(self) -> float:
         """Seconds that finished commands took, by those that were expected."""
-        expected = sum(self.expected.get(name, 0.0) for name in self._taken)
+        expected = sum(self._expected.get(name, 0.0) for name in self._taken)
         # A short command says little about the long ones.
         return sum(self._taken.values()) / expected if expected >= _ENOUGH_SECONDS else 1.0
 
-    def after(self, name: str, seconds: float) -> str:
-        """Return what is shown after a command that took so many seconds on one core."""
+    def begin(self, name: str) -> None:
+        """Remember when a command began."""
+        self._begun[name] = self._clock()
+
+    def end(self, name: str, seconds: float) -> str:
+        """Return the time that is left after a command."""
         self._taken[name] = seconds
-        if len(self._taken) == len(self.expected):
+        if len(self._taken) == len(self._expected):
             return ""
         return f"; about {self.minutes:.0f} minutes left"
 

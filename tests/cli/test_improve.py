@@ -65,14 +65,22 @@ def improved(engine, tmp_path_factory):
 
 
 def test_time_that_is_left_follows_the_pace_of_finished_commands():
-    forecast = module.Forecast({"a": 60.0, "b": 120.0, "c": 0.5, "d": 240.0}, threads=2)
+    now = [0.0]
+    expected = {"a": 60.0, "b": 120.0, "c": 0.5, "d": 240.0}
+    forecast = module.Forecast(expected, threads=2, clock=lambda: now[0])
     assert forecast.minutes == pytest.approx(420.5 / 2 / 60)
     # A short command does not change the pace.
-    assert forecast.after("c", 50.0) == "; about 4 minutes left"
+    assert forecast.end("c", 50.0) == "; about 4 minutes left"
     # Twice as long as expected: 360 s become 720 s, on two threads 6 minutes.
-    assert forecast.after("a", 2 * 60.5 - 50.0) == "; about 6 minutes left"
-    assert forecast.after("b", 240.0) == "; about 4 minutes left"
-    assert forecast.after("d", 1.0) == ""
+    assert forecast.end("a", 2 * 60.5 - 50.0) == "; about 6 minutes left"
+    # Of a command that runs, what it has run counts: 480 s less 240.
+    forecast.begin("d")
+    now[0] = 240.0
+    assert forecast.end("b", 240.0) == "; about 2 minutes left"
+    # One that takes longer than expected needs no negative time.
+    now[0] = 1000.0
+    assert forecast.minutes == 0
+    assert forecast.end("d", 1000.0) == ""
 
 
 def test_the_time_left_is_shown_after_each_command_but_the_last(improved):

@@ -144,7 +144,7 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
         copies = int(table.copies.sum())
         say(
             f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
-            f"can be used, {copies:,} words have no translation and will be copied"
+            f"can be used, {copies:,} word{'s have' if copies != 1 else ' has'} no translation and will be copied"
         )
     model.report_paths(watch)
     return translator, source

@@ -313,7 +313,7 @@ def command(
 
 
 # What becomes of copies, without and with `--drop-copies`.
-_COPIES = ("judged like others: --drop-copies removes them", "and removed")
+_COPIES = ("judged like others: --drop-copies removes them", "removed whatever they score")
 
 
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:

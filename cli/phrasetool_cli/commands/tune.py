@@ -150,7 +150,8 @@ def command(
         "runs": [{**vars(run), "weights": run.weights.tolist()} for run in result.runs], "ended": result.reasons,
     })  # fmt: skip
     best, start = result.best, result.runs[0]
-    watch.say(f"best: run {options.label(best)}, BLEU {best.bleu:.2f} (at the start {start.bleu:.2f})")
+    unchanged = "; no run was better than the start, whose weights are kept" if best is start else ""
+    watch.say(f"best: run {options.label(best)}, BLEU {best.bleu:.2f} (at the start {start.bleu:.2f}){unchanged}")
     for restart, reason in enumerate(result.reasons):
         watch.say(f"  {f'start {restart + 1} ' if restarts > 1 else ''}ended: {reason}")
 
