@@ -210,7 +210,7 @@ def test_what_it_says(example, tmp_path):
     assert paths.startswith(f"phrasetool: {where}")
     assert paths.endswith(" does not exist in the working directory, where Moses looks")
     assert "6 sentences; " in first
-    assert "words have no translation and will be copied" in first
+    assert "1 word has no translation and will be copied" in first
     assert re.fullmatch(r"phrasetool: \d+\.\d % of \d+ tokens have no translation", share)
     assert "6 sentences translated" in last
     assert "mean model score" in last
