@@ -20,6 +20,7 @@ from phrasetool.watch import SILENT, Watch
 
 if TYPE_CHECKING:
     from phrasetool.pair_classifier.model import PairClassifierModel
+    from phrasetool.pair_classifier.training import PairClassifierReport
 
 # A classifier cannot be trained on a half with fewer pairs.
 FEWEST_PAIRS = 100
@@ -177,7 +178,16 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
         unfinished = (place / CHECKPOINT).exists()
         done = epochs_done(place) * len(pairs) if unfinished else 0
         with watch.items(f"train, {half}", settings.passes * len(pairs), "pair", done) as tick:
-            run = TrainingRun(place, resume=unfinished, overwrite=not unfinished, record=record, tick=tick)
+
+            def report(epoch: PairClassifierReport) -> None:
+                watch.say(
+                    f"{half} positions, epoch {epoch.epoch}/{settings.epochs}: F1 {epoch.best_f1:.1%} on the "
+                    "development set, with five random wrong pairs for each right one"
+                )
+
+            run = TrainingRun(
+                place, resume=unfinished, overwrite=not unfinished, record=record, on_report=report, tick=tick
+            )
             return train_pair_classifier(pairs, development, settings, run)
     except ValueError as error:
         raise DataError(source, str(error)) from error

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import os
+import re
 from dataclasses import replace
 
 import kenlm
@@ -412,6 +413,9 @@ def test_two_classifiers_find_the_wrong_pairs_of_a_bitext_without_trusted_ones(k
     # Classifiers that have learnt from wrong pairs are too unsure for this.
     assert "expected precision" not in outcome.err
     assert outcome.err.count("750 pairs, and 120 as its development set") == 2
+    shown = [float(share) for share in re.findall(r"positions, epoch 6/6: F1 ([\d.]+)% on the dev", outcome.err)]
+    assert len(shown) == 2
+    assert min(shown) > 90
     assert read(tmp_path / "dev.scores") != read(tmp_path / "scores")
     left = [row for row, line in enumerate(rows(tmp_path / "dev.scores")) if line[1] == b"kept"]
     assert len(set(left) - set(wrong)) > 0.9 * len(left) > 900
