@@ -7,9 +7,9 @@ what is given here (unknown flags go to it as they are, `--hidden 1024` and the 
 
 An existing model that was trained in this way is not trained again; interrupted training is resumed.
 
-With `--join 2`, texts of two captions take the place of captions; with `--corpus documentation`, texts of the Python
-documentation, English or Chinese, and with `--least-words 50` as many of its lines to a text as have so many words.
-Such a trial of other texts, dimensions or passes has its `--name`; its figure stays with its models.
+With `--join 2`, a text is two captions.  With `--corpus documentation`, it is a line of the Python documentation,
+English or Chinese; with `--least-words 50`, consecutive lines of at least 50 words together.  Such a trial of other
+texts, dimensions or passes has its `--name`; its figure stays with its models.
 
 Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
 each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's dimensions, over 640.
@@ -70,7 +70,7 @@ COLOURS = {
 
 
 def split(folder: Path, corpus: Path, limit: int | None, join: int, least_words: int) -> tuple[Path, Path]:
-    """Write the training and the held-out texts: so many lines to a text, or as many as have so many words."""
+    """Write the training and the held-out texts, each of `join` lines or of lines with `least_words` words together."""
     with gzip.open(corpus) as file:
         lines = file.readlines()[:limit]
     held_out = lines[EVERY - 1 :: EVERY] if not least_words else lines[: len(lines) // 20]
@@ -88,8 +88,7 @@ def joined(lines: list[bytes], join: int, least_words: int) -> Iterator[bytes]:
     text: list[bytes] = []
     count = 0
     for line in lines:
-        words = line.split()
-        text += words
+        text += line.split()
         count += 1
         if (len(text) >= least_words) if least_words else (count == join):
             yield b" ".join(text)

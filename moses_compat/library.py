@@ -322,7 +322,7 @@ def train(
     from phrasetool.phrase_encoder.start import Start, start_parameters, with_known_words
     from phrasetool.phrase_encoder.trainer import choose_training_device, train_model
     from phrasetool.training.data import check_pairs
-    from phrasetool.training.loop import epochs_done
+    from phrasetool.training.loop import finished_epochs
     from phrasetool.training.run import TrainingRun, check_model_folder, problem_handler
 
     chosen = TrainingSettings.for_loss(loss=loss, encoder=encoder, **settings)
@@ -341,8 +341,8 @@ def train(
         if choice.message:
             watch.say(choice.message)
         passes = chosen.pretrain_iterations + chosen.iterations
-        done = epochs_done(Path(folder)) if resume else 0
-        with watch.items("train", passes * len(data), "pair", done * len(data)) as tick:
+        finished = finished_epochs(Path(folder), resume) * len(data)
+        with watch.items("train", passes * len(data), "pair", finished) as tick:
             run = TrainingRun(Path(folder), choice.device, resume, overwrite, tick=tick)
             trained = train_model(data, chosen, lambda: start_parameters(data, chosen, starts), run)
     return PhraseModel(trained)

@@ -35,14 +35,14 @@ class Watch:
         yield lambda position, entries: None
 
     @contextlib.contextmanager
-    def items(self, label: str, total: int, unit: str, done: int = 0) -> Iterator[ItemTick]:
+    def items(self, label: str, total: int, unit: str, finished: int = 0) -> Iterator[ItemTick]:
         """Report progress through a known number of items.
 
         Args:
             label: what is being done.
             total: how many there are.
             unit: what they are, in the singular.
-            done: how many of them an interrupted run has finished before.
+            finished: number of items that an interrupted run completed.
         """
         yield lambda count: None
 

@@ -133,13 +133,13 @@ class ItemProgress(_Progress):
         total: number of items; None if it is unknown.
         unit: name of an item, in the singular.
         quiet: show nothing.
-        done: number of items that an interrupted run has finished before.
+        finished: number of items that an interrupted run completed.
     """
 
-    def __init__(self, label: str, total: int | None, unit: str, quiet: bool = False, done: int = 0) -> None:
-        super().__init__(quiet, label, total=total, initial=done, desc=label, unit=unit, leave=False, delay=0.5)
+    def __init__(self, label: str, total: int | None, unit: str, quiet: bool = False, finished: int = 0) -> None:
+        super().__init__(quiet, label, total=total, initial=finished, desc=label, unit=unit, leave=False, delay=0.5)
         self._label, self._total, self._unit = label, total, unit
-        self._before = self._done = done
+        self._before = self._done = finished
         # Time of the first finished items, and how many are finished then.
         self._first: tuple[float, int] | None = None
 
@@ -147,22 +147,24 @@ class ItemProgress(_Progress):
         """Count further finished items."""
         self._done += count
         now = time.monotonic()
-        is_first, self._first = self._first is None, self._first or (now, self._done)
+        is_first = self._first is None
+        if self._first is None:
+            self._first = now, self._done
         if self._bar is not None:
             self._bar.update(count)
         elif self._is_time(now):
             of = "" if self._total is None else f" of {self._total:,}"
-            said = f"{self._label}: {self._done:,}{of} {self._unit}s"
+            line = f"{self._label}: {self._done:,}{of} {self._unit}s"
             if self._total is not None and is_first:
                 # Loading and compiling count, too: what is left would be hours by that.
-                say(said)
+                say(line)
                 return
             rate = max(self._done - self._before, 1) / (now - self._start)
             began, done = self._first
             if self._done > done:
                 rate = max(rate, (self._done - done) / max(now - began, 1e-9))
             left = "" if self._total is None else f", {_duration(max(self._total - self._done, 0) / rate)} left"
-            say(f"{said}, {rate:,.1f} a second{left}")
+            say(f"{line}, {rate:,.1f} a second{left}")
 
     def reach(self, done: int) -> None:
         """Set the number of finished items."""
@@ -176,12 +178,12 @@ class TrainingProgress(_Progress):
         pairs: pairs in an iteration.
         pretrain, iterations: how many iterations of each phase there are at most.
         quiet: show nothing.
-        done: iterations of both phases that an interrupted training has finished before.
+        finished: number of iterations of both phases that an interrupted training completed.
     """
 
-    def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False, done: int = 0) -> None:
+    def __init__(self, pairs: int, pretrain: int, iterations: int, quiet: bool = False, finished: int = 0) -> None:
         total = pairs * (pretrain + iterations)
-        super().__init__(quiet, "train", total=total, initial=pairs * done, unit="pair", unit_scale=True)
+        super().__init__(quiet, "train", total=total, initial=pairs * finished, unit="pair", unit_scale=True)
         self._pairs = pairs
         self._totals = {"pretrain": pretrain, "train": iterations}
         self._times: list[float] = []
@@ -244,9 +246,9 @@ class TerminalWatch(Watch):
             yield progress
 
     @contextlib.contextmanager
-    def items(self, label: str, total: int, unit: str, done: int = 0) -> Iterator[ItemTick]:
+    def items(self, label: str, total: int, unit: str, finished: int = 0) -> Iterator[ItemTick]:
         """See `Watch`."""
-        with ItemProgress(label, total, unit, self._quiet, done) as progress:
+        with ItemProgress(label, total, unit, self._quiet, finished) as progress:
             yield progress.tick
 
     @contextlib.contextmanager

@@ -302,7 +302,7 @@ class CommandRunner:
         threads: total number of threads of the commands that run at the same time.
         say: receives each command line and the messages of the commands.
         engine: options for commands whose work a cluster can do.
-        outlook: told of each command that begins and ends.
+        outlook: receives each command that begins or ends.
     """
 
     store: BuildStore
@@ -310,7 +310,7 @@ class CommandRunner:
     threads: int
     say: Callable[[str], None] = lambda message: None
     engine: Sequence[str] = ()
-    outlook: Outlook = field(default_factory=lambda: Outlook())
+    outlook: Outlook = field(default_factory=Outlook)
 
     def make(self, chains: Iterable[Chain]) -> None:
         """Run the commands of chains that are not done, two chains at a time.

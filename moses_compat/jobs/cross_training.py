@@ -152,7 +152,7 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
     from phrasetool.pair_classifier.model import PairClassifierModel
     from phrasetool.pair_classifier.settings import PairClassifierSettings
     from phrasetool.pair_classifier.training import train_pair_classifier
-    from phrasetool.training.loop import epochs_done
+    from phrasetool.training.loop import finished_epochs
     from phrasetool.training.run import CHECKPOINT
 
     place = folder / half
@@ -176,8 +176,8 @@ def _classifier(folder: Path, half: str, development: TextPairs | None, seed: in
             f"{len(development):,} as its development set"
         )
         unfinished = (place / CHECKPOINT).exists()
-        done = epochs_done(place) * len(pairs) if unfinished else 0
-        with watch.items(f"train, {half}", settings.passes * len(pairs), "pair", done) as tick:
+        finished = finished_epochs(place, unfinished) * len(pairs)
+        with watch.items(f"train, {half}", settings.passes * len(pairs), "pair", finished) as tick:
 
             def report(epoch: PairClassifierReport) -> None:
                 watch.say(

@@ -34,7 +34,7 @@ from phrasetool.syntax.network import SyntaxNetwork
 from phrasetool.syntax.settings import END, TAGS, SyntaxSettings, SyntaxShape
 from phrasetool.tagger.model import TaggerModel
 from phrasetool.training.data import fingerprint, length_batches
-from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, epochs_done, train_epochs
+from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, Tick, finished_epochs, train_epochs
 from phrasetool.training.run import StartError, TrainingRun
 from phrasetool.watch import SILENT, Watch
 
@@ -232,8 +232,8 @@ def train_syntax(
     def begin() -> SyntaxTrainer:
         return SyntaxTrainer(examples, development, initial.shape, initial.arrays, settings, run.device)
 
-    done = epochs_done(run.folder) if run.resume else 0
-    with watch.items("train", settings.epochs * len(examples), "example", done * len(examples)) as tick:
+    finished = finished_epochs(run.folder, run.resume) * len(examples)
+    with watch.items("train", settings.epochs * len(examples), "example", finished) as tick:
         trainer = train_epochs(replace(run, tick=tick), identity, begin)
     training = {
         **settings.as_dict(),

@@ -146,12 +146,18 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return {name: file.get_tensor(name) for name in file.keys()}, state  # noqa: SIM118
 
 
-def epochs_done(folder: Path) -> int:
-    """How many epochs (iterations) the training has finished whose checkpoint is in a folder.
+def finished_epochs(folder: Path, resume: bool) -> int:
+    """Return the number of epochs (iterations) that a resumed training has finished before; 0 for a new one.
+
+    Args:
+        folder: the model folder, with the checkpoint.
+        resume: whether the training is resumed.
 
     Raises:
-        ModelError: there is no checkpoint, or it is damaged.
+        ModelError: the checkpoint is missing or damaged.
     """
+    if not resume:
+        return 0
     with _checkpoint(folder) as (_, state):
         return len(state["history"])
 

@@ -75,7 +75,7 @@ def test_training_reports_every_iteration(clock, capsys):
 
 
 def test_a_resumed_training_counts_what_was_done_before(clock, capsys):
-    with ItemProgress("train", 1000, "text", done=400) as bar:
+    with ItemProgress("train", 1000, "text", finished=400) as bar:
         bar.tick(10)
         clock.now += 30
         bar.tick(50)

@@ -312,8 +312,8 @@ def command(
         _tell(report, request, judge.probable)
 
 
-# What becomes of copies, without and with `--drop-copies`.
-_COPIES = ("judged like others: --drop-copies removes them", "removed whatever they score")
+# Treatment of copies, without and with `--drop-copies`.
+_COPIES = ("judged like others: --drop-copies removes them", "removed, whatever their score")
 
 
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:

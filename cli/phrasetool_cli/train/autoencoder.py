@@ -54,7 +54,7 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
     from moses_compat.corpora.texts import read_texts
     from phrasetool.autoencoder.settings import AutoencoderSettings
     from phrasetool.autoencoder.training import train_autoencoder, training_texts
-    from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
+    from phrasetool_cli.progress import TableProgress, TerminalWatch
 
     watch = TerminalWatch(run.quiet)
     settings = settings_of(AutoencoderSettings, values, seed=run.seed)
@@ -75,8 +75,7 @@ def _train(text: str, run: RunOptions, values: dict[str, Any]) -> AutoencoderMod
     def report(done: EpochReport) -> None:
         watch.say(f"epoch {done.epoch}/{settings.epochs}: cross-entropy {done.cross_entropy:.4f} a word")
 
-    done = run.epochs_done() * len(data.texts)
-    with ItemProgress("train", settings.epochs * len(data.texts), "text", run.quiet, done) as progress:
+    with run.progress(settings.epochs, len(data.texts), "text") as progress:
         training = run.training_run(place, watch, record={"text_file": text}, on_report=report, tick=progress.tick)
         trained = train_autoencoder(data.texts, data.vocabulary, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

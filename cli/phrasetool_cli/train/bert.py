@@ -10,7 +10,7 @@ import click
 from phrasetool.bert.settings import MaskedLmSettings
 from phrasetool.errors import DataError
 from phrasetool_cli.command import sections
-from phrasetool_cli.progress import ItemProgress, TableProgress, TerminalWatch
+from phrasetool_cli.progress import TableProgress, TerminalWatch
 from phrasetool_cli.train.pair_files import dev_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
@@ -120,8 +120,7 @@ def _train(inputs: MaskedLmInputs, run: RunOptions, values: dict[str, Any]) -> T
             f"on the development set, of which {done.development_accuracy:.1%} are predicted"
         )
 
-    done = run.epochs_done() * data.tokens
-    with ItemProgress("train", settings.epochs * data.tokens, "token", run.quiet, done) as progress:
+    with run.progress(settings.epochs, data.tokens, "token") as progress:
         training = run.training_run(place, watch, record=inputs.record(), on_report=report, tick=progress.tick)
         trained = train_masked_lm(data, held, tokenizer, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

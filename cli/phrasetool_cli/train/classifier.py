@@ -11,7 +11,7 @@ from moses_compat.files.paths import STANDARD
 from phrasetool.errors import DataError
 from phrasetool.pair_classifier.settings import FOLDER, WORD2VEC, WORDS, PairClassifierSettings
 from phrasetool_cli.command import sections
-from phrasetool_cli.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
@@ -119,8 +119,7 @@ def _train(inputs: ParallelInputs, run: RunOptions, values: dict[str, Any]) -> P
             f"R {done.recall:.1%}, F1 {done.f1:.1%}, at best {done.best_f1:.1%}; containment F1 {done.contained_f1:.1%}"
         )
 
-    done = run.epochs_done() * len(pairs)
-    with ItemProgress("train", settings.passes * len(pairs), "pair", run.quiet, done) as progress:
+    with run.progress(settings.passes, len(pairs), "pair") as progress:
         try:
             training = run.training_run(
                 place, watch, record=inputs.record(pairs.escaped), on_report=report, tick=progress.tick

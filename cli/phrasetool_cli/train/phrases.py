@@ -173,7 +173,7 @@ def _train(
 
     began = time.monotonic()
     phases = settings.pretrain_iterations, settings.iterations
-    with TrainingProgress(len(data), *phases, run.quiet, run.epochs_done()) as progress:
+    with TrainingProgress(len(data), *phases, run.quiet, run.finished_epochs()) as progress:
         training = run.training_run(place, watch, record=record, on_report=progress.report, tick=progress.tick)
         trained = train_model(
             data,

@@ -28,6 +28,7 @@ from phrasetool_cli.options import (
     seed_option,
     threads_option,
 )
+from phrasetool_cli.progress import ItemProgress, TerminalWatch
 from phrasetool_cli.train.setting_options import ARGUMENTS
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from phrasetool.models.saved_model import SavedModel
     from phrasetool.training.run import TrainingRun
     from phrasetool.watch import ItemTick
-    from phrasetool_cli.progress import TerminalWatch
 
 
 model_folder_option = click.option("-o", "--output", "folder", metavar="FOLDER", help=f"Model folder.  {WHICH_MODEL}")
@@ -104,15 +104,24 @@ class RunOptions:
         check_precision(precision, device)
         return device
 
-    def epochs_done(self) -> int:
-        """How many epochs an interrupted training has finished before; 0 without `--resume`.
+    def progress(self, epochs: int, examples: int, unit: str) -> ItemProgress:
+        """Return the progress of a training, which starts with the epochs that an interrupted one completed.
+
+        Args:
+            epochs: number of epochs of the whole training.
+            examples: number of examples in an epoch.
+            unit: name of an example, in the singular.
 
         Raises:
             ModelError: the checkpoint is missing or damaged.
         """
-        from phrasetool.training.loop import epochs_done
+        return ItemProgress("train", epochs * examples, unit, self.quiet, self.finished_epochs() * examples)
 
-        return epochs_done(self.folder) if self.resume else 0
+    def finished_epochs(self) -> int:
+        """Return the number of epochs that an interrupted training completed; see `finished_epochs` for errors."""
+        from phrasetool.training.loop import finished_epochs
+
+        return finished_epochs(self.folder, self.resume)
 
     def training_run(
         self, device: torch.device, watch: TerminalWatch, *, record: Mapping[str, Any],

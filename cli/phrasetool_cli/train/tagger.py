@@ -10,7 +10,7 @@ import click
 from moses_compat.files.paths import STANDARD
 from phrasetool.tagger.settings import TaggerSettings
 from phrasetool_cli.command import sections
-from phrasetool_cli.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import SettingsCommand, declarations, settings_of
 
@@ -127,8 +127,7 @@ def _train(inputs: TaggerInputs, run: RunOptions, values: dict[str, Any]) -> Tag
         )
 
     record = {"treebanks": [list(one) for one in inputs.treebanks]}
-    done = run.epochs_done() * count
-    with ItemProgress("train", settings.epochs * count, "sentence", run.quiet, done) as progress:
+    with run.progress(settings.epochs, count, "sentence") as progress:
         training = run.training_run(place, watch, record=record, on_report=report, tick=progress.tick)
         trained = train_tagger(treebanks, development, settings, training)
         watch.say(f"saved {trained.signature} to {run.folder} after {progress.seconds:.0f} s")

@@ -14,7 +14,7 @@ from phrasetool.options import registered
 from phrasetool.phrase_encoder.losses import OBJECTIVES
 from phrasetool.translator.settings import TranslatorSettings, losses
 from phrasetool_cli.command import sections, value_of
-from phrasetool_cli.progress import ItemProgress, TerminalWatch
+from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
 from phrasetool_cli.train.run import RunOptions, model_folder_option, run_options
 from phrasetool_cli.train.setting_options import (
@@ -170,8 +170,7 @@ def _train(inputs: NeuralInputs, run: RunOptions, values: dict[str, Any]) -> Tra
             "development set"
         )
 
-    done = run.epochs_done() * len(pairs)
-    with ItemProgress("train", settings.epochs * len(pairs), "pair", run.quiet, done) as progress:
+    with run.progress(settings.epochs, len(pairs), "pair") as progress:
         training = run.training_run(
             place, watch, record=inputs.record(texts.escaped), on_report=report, tick=progress.tick
         )

@@ -23,7 +23,7 @@ class Told(Watch):
         yield lambda position, entries: None
 
     @contextlib.contextmanager
-    def items(self, label, total, unit, done=0):
+    def items(self, label, total, unit, finished=0):
         self.begun.append((label, total))
         counts = []
         yield lambda count: counts.append(count)

@@ -22,7 +22,7 @@ class Counting(Watch):
         self.runs = []
 
     @contextlib.contextmanager
-    def items(self, label, total, unit, done=0):
+    def items(self, label, total, unit, finished=0):
         ticks = []
         yield ticks.append
         self.runs.append((label, total, unit, sum(ticks)))

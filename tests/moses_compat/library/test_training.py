@@ -72,7 +72,7 @@ def test_who_watches_is_told_of_every_pair(tmp_path):
         def __init__(self):
             self.totals = {}
 
-        def items(self, label, total, unit, done=0):
+        def items(self, label, total, unit, finished=0):
             @contextlib.contextmanager
             def counted():
                 seen = []

@@ -60,7 +60,7 @@ def test_no_sentences_and_who_watches(folder):
     recorded = []
 
     class Telling(Watch):
-        def items(self, label, total, unit, done=0):
+        def items(self, label, total, unit, finished=0):
             recorded.append((label, total, unit))
             return super().items(label, total, unit)
 
