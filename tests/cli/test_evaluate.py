@@ -96,6 +96,27 @@ def test_a_margin_gives_verdicts(texts):
     assert run(*files, "--margin", "0").code == 2
 
 
+def test_runs_of_one_system_are_files_behind_one_another(texts, tmp_path):
+    files = [write(tmp_path / name, text.encode()) for name, text in [
+        ("base.1", WORSE), ("base.2", TRUTH.replace("dog", "cat")), ("new.1", BETTER), ("new.2", BETTER),
+    ]]  # fmt: skip
+    options = (*files, "-r", texts["truth.en"], "--metrics", "bleu", "--samples", 20)
+    result = text_of(*options, "--runs", 2, "--margin", 1)
+    assert re.search(r"\n  base\.1, 2 runs \(baseline\) +\d+\.\d\d +\d+\.\d\d +±", result)
+    assert "\n  new.1 is non-inferior (margin 1)\n" in result
+    assert f"Warning: {files[3]} has the lines of {files[2]}: the same weights count as two runs." in result
+    first, second = json.loads(text_of(*options, "--runs", 2, "--json"))["metrics"][0]["systems"]
+    assert (first["files"], second["files"]) == ([str(f) for f in files[:2]], [str(f) for f in files[2:]])
+    assert first["score"] == sum(first["run_scores"]) / 2
+    assert (first["deviation"] > 0, second["deviation"]) == (True, 0)
+    each = json.loads(text_of(*options, "--json"))["metrics"][0]["systems"]
+    assert [*first["run_scores"], *second["run_scores"]] == [system["score"] for system in each]
+    uneven = run(*options, "--runs", 3)
+    assert uneven.code == 2
+    assert "--runs 3: 4 files are not 3 of each system" in uneven.message
+    assert run(*options, "--runs", 4, "--margin", 1).code == 2
+
+
 def test_files_of_one_name_are_told_apart(texts, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "better.en", WORSE.encode())

@@ -708,6 +708,7 @@ ROWS = {
         ),
         "--margin": ("in/hypothesis in/one.trg -r in/reference", "in/hypothesis in/one.trg -r in/reference --margin 1"),
         "--seed": ("in/hypothesis in/one.trg -r in/reference", "in/hypothesis in/one.trg -r in/reference --seed 5"),
+        "--runs": ("in/hypothesis in/one.trg -r in/reference", "in/hypothesis in/one.trg -r in/reference --runs 2"),
         "--quiet": Why("silences a progress bar, which a terminal alone shows"),
     },
     "evaluate-model": {

@@ -26,6 +26,7 @@ _EXAMPLE = """\b
 Example:
   phrasetool evaluate full.en pruned.en --reference test.en --margin 0.3
   phrasetool evaluate full.en pruned.en --reference test.en --metrics bleu --paired approximate-randomization --json
+  phrasetool evaluate a.1.en a.2.en a.3.en b.1.en b.2.en b.3.en --runs 3 --reference test.en
   phrasetool evaluate demo-output/full.en demo-output/pruned.en --reference demo-output/engine/test.en
 """
 
@@ -40,6 +41,8 @@ Example:
                  help="Metrics, comma-separated."),
     click.option("--tokenize", type=click.Choice(["none", "13a", "intl", "char", "zh"]), default="none",
                  help="sacrebleu's tokenizer for BLEU; none: split at spaces."),
+    click.option("--runs", type=click.IntRange(1), default=1, metavar="N",
+                 help="Files of each system, one after another, one for each tuning."),
     "Significance tests",
     click.option("--paired", type=click.Choice(["bootstrap", "approximate-randomization"]), default="bootstrap",
                  help="Paired test of each system against the first."),
@@ -53,8 +56,8 @@ Example:
     quiet_option,
 )  # fmt: skip
 def command(
-    hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, paired: str,
-    samples: int | None, margin: float | None, seed: int, json_file: str | None, quiet: bool,
+    hypotheses: tuple[str, ...], references: tuple[str, ...], metrics: tuple[str, ...], tokenize: str, runs: int,
+    paired: str, samples: int | None, margin: float | None, seed: int, json_file: str | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Score translations (BLEU, chrF, TER) and test differences.
 
@@ -69,6 +72,10 @@ def command(
 
     With --margin, a system is non-inferior to the baseline in a metric if the 95 % interval of the difference excludes
     a loss of POINTS.  The margin is in points of each metric: choose it for the one that decides, before the test.
+
+    Tunings of one system that differ in their random seed give different scores.  With --runs 3, the first three files
+    are the baseline after three tunings, the next three another system.  Scores are means, and s.d. is the standard
+    deviation over the runs.  Tests and intervals are over the sentences of all runs.
     """
     from moses_compat.corpora.texts import read_text_lines
     from moses_compat.files.paths import display_name
@@ -76,6 +83,7 @@ def command(
     from phrasetool.smt.evaluation.metrics import (
         SIGNIFICANT,
         any_significant,
+        equal_runs,
         evaluate,
         score_lines,
         score_notes,
@@ -87,7 +95,9 @@ def command(
         raise click.UsageError("only one file can be standard input")
     if len(set(hypotheses)) < len(hypotheses):
         raise click.UsageError("a file of hypotheses is named twice; expected a file for each system")
-    if len(hypotheses) == 1:
+    if len(hypotheses) % runs:
+        raise click.UsageError(f"--runs {runs}: {len(hypotheses)} files are not {runs} of each system")
+    if len(hypotheses) == runs:
         another = "comparing systems; give the translations of another one"
         refuse_unused({"paired": another, "margin": another})
     document = json_document(json_file, [*hypotheses, *references])
@@ -103,13 +113,14 @@ def command(
     reports = evaluate(
         [texts[path] for path in hypotheses], [texts[path] for path in references],
         metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed,
+        runs=runs,
     )  # fmt: skip
     notes = score_notes(texts, references, tokenize)
-    notes += unlike_references(
-        reports, {path: texts[path] for path in hypotheses}, [texts[path] for path in references]
-    )
+    translations = {path: texts[path] for path in hypotheses}
+    notes += unlike_references(reports, translations, [texts[path] for path in references])
+    notes += equal_runs(translations, runs)
     lines = len(texts[hypotheses[0]])
-    document(_as_dict(hypotheses, references, lines, notes, reports, margin))
+    document(_as_dict(hypotheses, references, runs, lines, notes, reports, margin))
     if json_file == "-":
         return
     several = "s" * (len(references) > 1)
@@ -119,7 +130,7 @@ def command(
             click.echo(note)
     for report in reports:
         click.echo()
-        for row in score_lines(report, hypotheses, margin):
+        for row in score_lines(report, hypotheses[::runs], margin):
             click.echo(row)
     if any_significant(reports):
         click.echo(f"\n* p < {SIGNIFICANT}, and an interval without 0")
@@ -162,21 +173,25 @@ def _refuse_long_lines(
 
 
 def _as_dict(
-    hypotheses: tuple[str, ...], references: tuple[str, ...], lines: int, notes: list[str],
+    hypotheses: tuple[str, ...], references: tuple[str, ...], runs: int, lines: int, notes: list[str],
     reports: list[MetricReport], margin: float | None,
 ) -> dict[str, Any]:  # fmt: skip
-    def facts(path: str, report: MetricReport, system: SystemScore) -> dict[str, Any]:
-        verdict = {}
+    def facts(first: int, report: MetricReport, system: SystemScore) -> dict[str, Any]:
+        fields = asdict(system)
+        if runs == 1:
+            del fields["run_scores"]
+        else:
+            fields |= {"files": list(hypotheses[first : first + runs]), "deviation": system.deviation}
         if margin is not None and system.difference is not None:
-            verdict["non_inferior"] = report.is_non_inferior(system, margin)
-        return {"file": path, **asdict(system), **verdict}
+            fields["non_inferior"] = report.is_non_inferior(system, margin)
+        return {"file": hypotheses[first], **fields}
 
     metrics = [
         {
             "name": report.name,
             "higher_is_better": report.higher_is_better,
             "signature": report.signature,
-            "systems": [facts(path, report, system) for path, system in zip(hypotheses, report.systems, strict=True)],
+            "systems": [facts(runs * i, report, system) for i, system in enumerate(report.systems)],
         }
         for report in reports
     ]

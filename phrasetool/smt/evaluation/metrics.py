@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections import Counter
@@ -41,12 +42,13 @@ class SystemScore:
     """The score of one system by one metric.
 
     Attributes:
-        score: of the corpus, in points of the metric (0 to 100, TER may be more).
+        score: of the corpus, in points of the metric (0 to 100, TER may be more); the mean of those of several runs.
         mean, interval: mean and half the width of the 95 % interval over bootstrap samples.
         difference: score minus that of the baseline; None for the baseline.
         p_value: how likely a difference that large is if the two systems are equally good; None for the baseline, 1
             without a difference (sacrebleu then gives the smallest possible value).
         difference_low, difference_high: 95 % interval of the difference over bootstrap samples; None for the baseline.
+        run_scores: the scores of its runs, at least one.
     """
 
     score: float
@@ -56,6 +58,12 @@ class SystemScore:
     p_value: float | None = None
     difference_low: float | None = None
     difference_high: float | None = None
+    run_scores: tuple[float, ...] = ()
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the scores of its runs; NaN for a single one."""
+        return float(np.std(self.run_scores, ddof=1)) if len(self.run_scores) > 1 else float("nan")
 
     @property
     def is_significant(self) -> bool:
@@ -106,11 +114,16 @@ def evaluate(
     test: str = "bootstrap",
     samples: int | None = None,
     seed: int = DEFAULT_SEED,
+    runs: int = 1,
 ) -> list[MetricReport]:
     """Score systems and compare each with the first one.
 
+    A system that was tuned several times has several runs (Clark et al., ACL 2011, on why one tuning is not enough).
+    Its score is the mean of theirs.  Intervals and tests are over sentences, of statistics summed over the runs.
+
     Args:
-        hypotheses: translations of each system, lines without line ends, all of the same number.
+        hypotheses: translations by each system, those of its runs one after another; lines without line ends, all of
+            the same number.
         references: one or more reference translations, of that number of lines each.
         metrics: of `METRICS`.
         tokenize: sacrebleu's tokenizer for BLEU; `none` takes words as spaces separate them.
@@ -118,21 +131,38 @@ def evaluate(
             (Riezler and Maxwell, 2005).
         samples: bootstrap samples or random swaps; `DEFAULT_SAMPLES` if None.  Intervals are always by bootstrap.
         seed: of both, at least 1.
+        runs: how many translations each system has.
 
     Raises:
-        ValueError: no lines, numbers of lines that differ, an unknown name, or a seed below 1.
+        ValueError: no lines, numbers of lines that differ, an unknown name, a seed below 1, or a number of translations
+            that is not a multiple of the runs.
     """
     sizes = {len(lines) for lines in (*hypotheses, *references)}
     if not hypotheses or not references or len(sizes) != 1 or sizes == {0}:
         raise ValueError(f"expected one number of lines, at least 1, got {sorted(sizes)}")
     if seed < 1:
         raise ValueError("the seed must be at least 1")
+    if runs < 1 or len(hypotheses) % runs:
+        raise ValueError(f"{len(hypotheses)} translations are not {runs} of each system")
+    systems = [_Runs(hypotheses[first : first + runs]) for first in range(0, len(hypotheses), runs)]
     scorers = {name: _scorer(name, tokenize) for name in metrics}
     samples = samples or DEFAULT_SAMPLES[test]
     with _sacrebleu_seed(seed):
-        if len(hypotheses) == 1:
-            return [_one_system(scorer, hypotheses[0], references, samples) for scorer in scorers.values()]
-        return _compare(scorers, hypotheses, references, TESTS[test], samples)
+        if len(systems) == 1:
+            return [_one_system(scorer, systems[0], references, samples) for scorer in scorers.values()]
+        return _compare(scorers, systems, references, TESTS[test], samples)
+
+
+class _Runs(list[str]):
+    """The translations of a system: for sacrebleu the lines of the first run, whose statistics are those of all runs.
+
+    Args:
+        runs: the lines of each run, at least one.
+    """
+
+    def __init__(self, runs: Sequence[Sequence[str]]) -> None:
+        super().__init__(runs[0])
+        self.runs = runs
 
 
 def _scorer(name: str, tokenize: str) -> Any:
@@ -162,9 +192,13 @@ def _with_float_scores(metric: type[Any]) -> type[Any]:
             super().__init__(**settings)
             # Of each system in turn.
             self.statistics: list[npt.NDArray[np.float32]] = []
+            self.run_scores: list[tuple[float, ...]] = []
 
-        def _extract_corpus_statistics(self, hypotheses: Sequence[str], references: Any) -> Any:
-            statistics = super()._extract_corpus_statistics(hypotheses, references)
+        def _extract_corpus_statistics(self, hypotheses: _Runs, references: Any) -> Any:
+            of_runs = [super(FloatScores, self)._extract_corpus_statistics(run, references) for run in hypotheses.runs]
+            self.run_scores.append(tuple(float(self._aggregate_and_compute(each).score) for each in of_runs))
+            # Numbers of n-grams, edits and words: they add up over runs as they do over sentences.
+            statistics = [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*of_runs, strict=True)]
             self.statistics.append(np.array(statistics, np.float32))
             return statistics
 
@@ -183,19 +217,22 @@ def _with_float_scores(metric: type[Any]) -> type[Any]:
     return FloatScores
 
 
-def _one_system(
-    scorer: Any, hypothesis: Sequence[str], references: Sequence[Sequence[str]], samples: int
-) -> MetricReport:
+def _one_system(scorer: Any, hypothesis: _Runs, references: Sequence[Sequence[str]], samples: int) -> MetricReport:
     from sacrebleu.metrics.ter import TER
 
     score = scorer.corpus_score(hypothesis, references, n_bootstrap=samples)
-    system = SystemScore(float(score.score), float(score._mean), float(score._ci))
+    (run_scores,) = scorer.run_scores
+    system = SystemScore(_mean(run_scores), float(score._mean), float(score._ci), run_scores=run_scores)
     return MetricReport(score.name, not isinstance(scorer, TER), str(scorer.get_signature()), [system])
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores)
 
 
 def _compare(
     scorers: Mapping[str, Any],
-    hypotheses: Sequence[Sequence[str]],
+    hypotheses: Sequence[_Runs],
     references: Sequence[Sequence[str]],
     test: str,
     samples: int,
@@ -203,7 +240,7 @@ def _compare(
     from sacrebleu.metrics.ter import TER
     from sacrebleu.significance import PairedTest
 
-    named = [(str(i), lines) for i, lines in enumerate(hypotheses)]
+    named: list[tuple[str, Sequence[str]]] = [(str(i), lines) for i, lines in enumerate(hypotheses)]
     # 0: intervals from sacrebleu's usual 1,000 bootstrap samples; the bootstrap test has its own.
     intervals = 0 if test == "ar" else -1
     paired = PairedTest(named, scorers, references, test_type=test, n_samples=samples, n_ar_confidence=intervals)
@@ -212,19 +249,20 @@ def _compare(
     reports = []
     for name, signature in signatures.items():
         results: list[Any] = scores[name]
-        first = results[0].score
         metric: Any = paired.metrics[name]
+        means = [_mean(scores) for scores in metric.run_scores]
         baseline, *others = metric.sampled(counts)
         of_differences: list[tuple[float | None, float | None]] = [(None, None)]
         of_differences += [middle_interval(other - baseline) for other in others]
         systems = [
             SystemScore(
-                float(result.score),
+                means[i],
                 float(result.mean),
                 float(result.ci),
-                float(result.score - first) if i else None,
-                (float(result.p_value) if result.score != first else 1.0) if i else None,
+                means[i] - means[0] if i else None,
+                (float(result.p_value) if result.score != results[0].score else 1.0) if i else None,
                 *interval,
+                run_scores=metric.run_scores[i],
             )
             for i, (result, interval) in enumerate(zip(results, of_differences, strict=True))
         ]
@@ -290,20 +328,25 @@ def score_lines(report: MetricReport, files: Sequence[str], margin: float | None
 
     Args:
         report: of S systems.
-        files: S paths; a system goes by the name of its file, or by its path if two have the same name.
+        files: S paths, of the first run of each; a system goes by the name of its file, or by its path if two have the
+            same name.
         margin: of non-inferiority, in points; None for no verdict.
     """
     names = [os.path.basename(path) for path in files]
     if len(set(names)) < len(names):
         names = list(files)
+    runs = len(report.systems[0].run_scores)
+    shown = [f"{name}, {runs} runs" if runs > 1 else name for name in names]
     if len(names) > 1:
-        names[0] += " (baseline)"
+        shown[0] += " (baseline)"
     title = f"{report.name}, {'more' if report.higher_is_better else 'less'} is better"
-    width = max(len(title), *(len(name) + 2 for name in names))
+    width = max(len(title), *(len(name) + 2 for name in shown))
     compared = f"  {'difference':>10}  {'95 %':>14}  {'p':>7}" if len(files) > 1 else ""
-    rows = [f"{title:<{width}}  {'score':>6}  {'95 %':>6}{compared}"]
-    for name, system in zip(names, report.systems, strict=True):
-        row = f"  {name:<{width - 2}}  {system.score:6.2f}  {'±' + format(system.interval, '.2f'):>6}"
+    deviation = f"  {'s.d.':>5}" if runs > 1 else ""
+    rows = [f"{title:<{width}}  {'score':>6}{deviation}  {'95 %':>6}{compared}"]
+    for name, system in zip(shown, report.systems, strict=True):
+        deviation = f"  {system.deviation:5.2f}" if runs > 1 else ""
+        row = f"  {name:<{width - 2}}  {system.score:6.2f}{deviation}  {'±' + format(system.interval, '.2f'):>6}"
         if system.p_value is not None:
             star = " *" if system.is_significant else ""
             interval = f"{system.difference_low:+.2f} to {system.difference_high:+.2f}"
@@ -467,15 +510,32 @@ def unlike_references(
 
     Args:
         reports: of `evaluate`; without BLEU nothing is said.
-        hypotheses: name -> lines, in the order of the systems.
+        hypotheses: name -> lines, in the order of the systems and their runs.
         references: their lines.
     """
     warnings = []
     for report in (report for report in reports if report.name == "BLEU"):
-        for (name, lines), system in zip(hypotheses.items(), report.systems, strict=True):
-            if system.score < _LOW_BLEU and (shared := shared_words(lines, references)) < _FEW_SHARED:
+        scores = [score for system in report.systems for score in system.run_scores]
+        for (name, lines), score in zip(hypotheses.items(), scores, strict=True):
+            if score < _LOW_BLEU and (shared := shared_words(lines, references)) < _FEW_SHARED:
                 warnings.append(
-                    f"Warning: BLEU of {name} is {system.score:.2f}, and {100 * shared:.1f} % of its words stand in "
+                    f"Warning: BLEU of {name} is {score:.2f}, and {100 * shared:.1f} % of its words stand in "
                     "the reference of their line: another text, language or order of lines?"
                 )
+    return warnings
+
+
+def equal_runs(hypotheses: Mapping[str, Sequence[str]], runs: int) -> list[str]:
+    """Warnings of runs with equal translations: a tuning that returned the weights of another one is no further run.
+
+    Args:
+        hypotheses: name -> lines, those of the runs of a system one after another.
+        runs: how many each system has.
+    """
+    names = list(hypotheses)
+    warnings = []
+    for first in range(0, len(names), runs):
+        for one, other in itertools.combinations(names[first : first + runs], 2):
+            if hypotheses[one] == hypotheses[other]:
+                warnings.append(f"Warning: {other} has the lines of {one}: the same weights count as two runs.")
     return warnings

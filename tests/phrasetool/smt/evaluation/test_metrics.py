@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from phrasetool.smt.evaluation.bleu import Bootstrap, sentence_statistics
 from phrasetool.smt.evaluation.metrics import (
     MetricReport,
     SystemScore,
     TextForm,
     any_significant,
+    equal_runs,
     evaluate,
     rouge_n,
     score_lines,
@@ -211,6 +213,17 @@ def test_systems_are_compared_with_the_first():
     ]
 
 
+def test_systems_of_several_runs_have_a_deviation():
+    first = SystemScore(33, 33.3, 1.25, run_scores=(32.0, 34.0))
+    second = SystemScore(30, 30.1, 0.5, -3, 0.001, -4.5, -2.25, (30.0, 30.0))
+    assert score_lines(MetricReport("BLEU", True, "nrefs:1", [first, second]), ["a.1", "b.1"]) == [
+        "BLEU, more is better       score   s.d.    95 %  difference            95 %        p",
+        "  a.1, 2 runs (baseline)   33.00   1.41   ±1.25",
+        "  b.1, 2 runs              30.00   0.00   ±0.50       -3.00  -4.50 to -2.25   0.0010 *",
+        "  nrefs:1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("p", "interval", "expected"),
     [
@@ -227,6 +240,37 @@ def test_what_is_significant(p, interval, expected):
     system = SystemScore(1, 1, 1, 1, p, *interval)
     assert any_significant([report(), report(system)]) is expected
     assert score_lines(report(system), ["a", "b"])[2].endswith(" *") is expected
+
+
+def test_runs_of_a_system_count_together():
+    """Against BLEU of our own: samples of statistics that are summed over the runs, as in experiments."""
+    truth, good, bad = corpus(7)
+    again = corpus(8)[1]
+    texts = [good, again[:20] + good[20:], bad, bad[:30] + good[30:]]
+    (bleu, ter) = evaluate(texts, [truth], metrics=("bleu", "ter"), runs=2)
+    counts = [sentence_statistics(text, truth) for text in texts]
+    one, other = (Bootstrap(len(truth))(counts[i] + counts[i + 1]) for i in (0, 2))
+    alone = [BLEU(tokenize="none").corpus_score(text, [truth]).score for text in texts]
+    first, second = bleu.systems
+    assert [*first.run_scores, *second.run_scores] == pytest.approx(alone)
+    assert (first.score, second.score) == pytest.approx((np.mean(alone[:2]), np.mean(alone[2:])))
+    assert first.deviation == pytest.approx(abs(alone[0] - alone[1]) / 2**0.5)
+    assert second.difference == pytest.approx(second.score - first.score)
+    assert (second.difference_low, second.difference_high) == pytest.approx(other.difference_interval(one), abs=1e-4)
+    assert second.p_value == pytest.approx(other.p_value(one), abs=0.003)
+    # Text of runs behind one another has the statistics of both, in other samples.
+    assert ter.systems[1].mean == pytest.approx(TER().corpus_score(texts[2] + texts[3], [truth * 2]).score, abs=0.5)
+    (alone_report,) = evaluate(texts[:2], [truth], metrics=("bleu",), runs=2)
+    (alone_system,) = alone_report.systems
+    assert (alone_system.run_scores, alone_system.interval) == (first.run_scores, pytest.approx(first.interval))
+    with pytest.raises(ValueError, match="3 translations are not 2 of each system"):
+        evaluate(texts[:3], [truth], runs=2)
+
+
+def test_runs_that_are_equal_are_told():
+    texts = {"a.1": ["x"], "a.2": ["x"], "b.1": ["x"], "b.2": ["y"]}
+    assert equal_runs(texts, 2) == ["Warning: a.2 has the lines of a.1: the same weights count as two runs."]
+    assert equal_runs(texts, 1) == []
 
 
 def test_shared_words():
