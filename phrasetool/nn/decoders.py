@@ -1,11 +1,7 @@
-"""The decoders of a text autoencoder: all steps at once for training, one step after another to write a text.
-
-`lstm_step`, one step of LSTM layers, serves translators, too.
-"""
+"""The decoders of a text autoencoder: all steps at once for training, one step after another to write a text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from phrasetool.nn.layers import AttentionBlock, joined_groups, split_groups
+from phrasetool.nn.lstm import lstm_step
 
 
 @dataclass
@@ -72,32 +69,6 @@ class AttentionDecoder(AttentionBlock):
         keys, values = state.first[:, :, : state.steps], state.second[:, :, : state.steps]
         attended = functional.scaled_dot_product_attention(query[:, :, None], keys, values)
         return self.after_attention(attended.flatten(1))
-
-
-def lstm_step(
-    lstm: nn.LSTM, inputs: Tensor, states: Sequence[Tensor], cells: Sequence[Tensor]
-) -> list[tuple[Tensor, Tensor]]:
-    """Return state and cell of each layer after one step, as `nn.LSTM` does for sequences of length 1.
-
-    On a CPU, `nn.LSTM` rearranges its weights for every call: forward and backward of a step take about twice as long.
-
-    Args:
-        lstm: layers of one direction.
-        inputs: shape (B, I).
-        states, cells: of each layer before the step, shape (B, H).
-    """
-    after = []
-    for layer, (state, cell) in enumerate(zip(states, cells, strict=True)):
-        weight, recurrent, bias, other = (
-            getattr(lstm, f"{name}_l{layer}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
-        # With bfloat16 products, cells are still summed in single precision.
-        gates = (functional.linear(inputs, weight, bias) + functional.linear(state, recurrent, other)).float()
-        input_gate, forget_gate, candidate, output_gate = gates.chunk(4, 1)
-        new_cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
-        inputs = output_gate.sigmoid() * new_cell.tanh()
-        after.append((inputs, new_cell))
-    return after
 
 
 class LstmDecoder(nn.LSTM):

@@ -30,6 +30,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from phrasetool.nn.device import one_torch_thread
 from phrasetool.nn.layers import SeededDropout
+from phrasetool.nn.lstm import packed_states, packing
 from phrasetool.pair_classifier.inputs import WORD_BEGIN, WORD_END, TokenInputs
 from phrasetool.pair_classifier.settings import PairClassifierArchitecture
 from phrasetool.phrases import DoubleArray, FloatArray, Int64Array, Phrases, gathered_runs
@@ -118,11 +119,13 @@ class SiameseNetwork(nn.Module):
         order, sizes, rows = packing(counts)
         device = vectors.device
         words = self.dropout(vectors).index_select(0, torch.from_numpy(rows).to(device))
-        _, last = self.cells(PackedSequence(words, torch.from_numpy(sizes)))
-        states = last[0] if isinstance(last, tuple) else last
+        if isinstance(self.cells, nn.LSTM):
+            states = _last_states(packed_states(self.cells, words, sizes), sizes, counts[order], self.cells.hidden_size)
+        else:
+            states = torch.cat([*self.cells(PackedSequence(words, torch.from_numpy(sizes)))[1]], 1)
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        return torch.cat([*states], 1).index_select(0, torch.from_numpy(places).to(device))
+        return states.index_select(0, torch.from_numpy(places).to(device))
 
     def logits(self, sources: Tensor, source_lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
         """The logits of N pairs, shape (N,).
@@ -137,21 +140,18 @@ class SiameseNetwork(nn.Module):
         return cast(Tensor, self.output(self.output_dropout(hidden))[:, 0])
 
 
-def packing(counts: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """How N sentences are packed: first the first words of all, then the second words of those that have one.
+def _last_states(states: Tensor, sizes: Int64Array, lengths: Int64Array, units: int) -> Tensor:
+    """The states behind the last word of N sentences, and of the other direction behind the first, shape (N, n).
 
     Args:
-        counts: words of each, shape (N,), all at least 1.
-
-    Returns:
-        The order of the sentences, the longest first, shape (N,); how many have a first, a second word and so on; and
-        for each packed word its place in the texts, shape (T,).
+        states: packed, of one direction or two, shape (T, n).
+        sizes: see `packing`.
+        lengths: words of each sentence, descending, shape (N,).
+        units: of a direction.
     """
-    order = np.argsort(-counts, kind="stable")
-    sizes = (counts[order][None] > np.arange(counts.max())[:, None]).sum(1)
-    starts = (np.cumsum(counts) - counts)[order]
-    rows = np.concatenate([starts[:size] + step for step, size in enumerate(sizes.tolist())])
-    return order, sizes.astype(np.int64), rows.astype(np.int64)
+    ends = (np.cumsum(sizes) - sizes)[lengths - 1] + np.arange(len(lengths))
+    forward = states[:, :units].index_select(0, torch.from_numpy(ends).to(states.device))
+    return torch.cat([forward, states[: len(lengths), units:]], 1)
 
 
 # Sentences, and pairs, of a batch.

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasetool.nn.layers import SeededDropout
+from phrasetool.nn.lstm import packed_states, packing
 from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.tagger.data import NO_TAG, TaggerExamples, Treebanks, learnt_tags, tagger_examples
 from phrasetool.tagger.model import TaggerModel, tag_accuracies
@@ -65,12 +66,12 @@ class TaggerNetwork(nn.Module):
             rows: features of the words, int64, shape (sum of lengths, F).
             lengths: number of words of each sentence, int64, shape (B,).
         """
-        parts = torch.split(self.dropout(self.features(rows)), lengths.tolist())
-        packed = nn.utils.rnn.pack_sequence(list(parts), enforce_sorted=False)
-        states, _ = self.lstm(packed)
-        padded, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
-        inside = torch.from_numpy(np.arange(padded.shape[1])[None] < lengths[:, None]).to(padded.device)
-        logits: Tensor = self.output(self.dropout(padded[inside]))
+        _, sizes, places = packing(lengths)
+        device = rows.device
+        words = self.dropout(self.features(rows)).index_select(0, torch.from_numpy(places).to(device))
+        states = packed_states(self.lstm, words, sizes)
+        in_order = states.index_select(0, torch.from_numpy(np.argsort(places)).to(device))
+        logits: Tensor = self.output(self.dropout(in_order))
         return logits
 
     def arrays(self) -> dict[str, FloatArray]:

@@ -25,8 +25,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasetool.nn.decoders import AttentionDecoder, DecoderState, lstm_step
+from phrasetool.nn.decoders import AttentionDecoder, DecoderState
 from phrasetool.nn.layers import AttentionBlock, LengthGroups, SeededDropout, split_groups
+from phrasetool.nn.lstm import lstm_step
 from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.translator.settings import TranslatorArchitecture

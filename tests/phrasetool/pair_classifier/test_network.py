@@ -13,7 +13,6 @@ from phrasetool.pair_classifier.network import (
     input_arrays,
     lexicon_units,
     network_arrays,
-    packing,
     sentence_units,
     word_units,
 )
@@ -124,16 +123,6 @@ def test_the_gradient_of_the_loss_of_one_pair_by_hand():
             (network.difference, np.outer(back, difference)),
         ):  # fmt: skip
             assert np.allclose(layer.weight.grad.numpy(), wanted, atol=1e-6)
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=12))
-def test_packing(counts):
-    order, sizes, rows = packing(np.array(counts))
-    texts = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
-    assert sorted(order.tolist()) == list(range(len(counts)))
-    expected = [texts[i][step] for step in range(max(counts)) for i in order.tolist() if step < counts[i]]
-    assert rows.tolist() == expected
-    assert sizes.tolist() == [sum(step < count for count in counts) for step in range(max(counts))]
 
 
 def test_dropout_is_a_matter_of_its_seed():
