@@ -10,7 +10,8 @@ the second items of those that have one, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -22,9 +23,76 @@ from torch.nn.utils.rnn import PackedSequence
 
 from phrasetool.phrases import Int64Array
 
+# From inputs (B, I), weights (O, I) and bias (O,) or None to (B, O), as `torch.nn.functional.linear`.
+Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+
+
+class StepProducts:
+    """Products of one forward pass of a recurrent network, step by step; gradients of weights are one product each.
+
+    PyTorch adds a gradient as large as the weights for every step.  Here each step keeps its inputs and the gradient of
+    its outputs, and the first step, which is the last of the backward pass, multiplies those of all steps.
+
+    The outputs of each step must depend on those of the step before by every weight, as in a recurrent network.
+    """
+
+    def __init__(self) -> None:
+        self._steps: dict[int, _StepsOfWeight] = {}
+
+    def __call__(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return inputs, shape (B, I), times weights, shape (O, I), plus bias, shape (O,), if any."""
+        device = inputs.device.type
+        known = self._steps.get(id(weight))
+        is_first = known is None
+        if known is None:
+            if torch.is_autocast_enabled(device):
+                precision = torch.get_autocast_dtype(device)
+                known = _StepsOfWeight(weight.to(precision), None if bias is None else bias.to(precision), [])
+            else:
+                known = _StepsOfWeight(weight, bias, [])
+            self._steps[id(weight)] = known
+        product: Tensor = _StepProduct.apply(  # type: ignore[no-untyped-call]
+            inputs.to(known.weight.dtype), known.weight, known.bias, known.gradients, is_first
+        )
+        return product
+
+
+@dataclass(frozen=True)
+class _StepsOfWeight:
+    """A weight and its bias in the precision of products; inputs and gradients of outputs of the steps gone back."""
+
+    weight: Tensor
+    bias: Tensor | None
+    gradients: list[tuple[Tensor, Tensor]]
+
+
+class _StepProduct(torch.autograd.Function):
+    """See `StepProducts`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, gradients: list[tuple[Tensor, Tensor]],
+        is_first: bool,
+    ) -> Tensor:  # fmt: skip
+        ctx.save_for_backward(inputs, weight)
+        ctx.gradients, ctx.is_first, ctx.has_bias = gradients, is_first, bias is not None
+        return linear(inputs, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, by_outputs: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        inputs, weight = ctx.saved_tensors
+        ctx.gradients.append((inputs, by_outputs))
+        by_weight = by_bias = None
+        if ctx.is_first:
+            of_inputs, of_outputs = (torch.cat(parts) for parts in zip(*ctx.gradients, strict=True))
+            ctx.gradients.clear()
+            by_weight = of_outputs.t() @ of_inputs
+            by_bias = of_outputs.sum(0) if ctx.has_bias else None
+        return by_outputs @ weight, by_weight, by_bias, None, None
+
 
 def lstm_step(
-    lstm: nn.LSTM, inputs: Tensor, states: Sequence[Tensor], cells: Sequence[Tensor]
+    lstm: nn.LSTM, inputs: Tensor, states: Sequence[Tensor], cells: Sequence[Tensor], product: Product = linear
 ) -> list[tuple[Tensor, Tensor]]:
     """Return state and cell of each layer after one step, as `nn.LSTM` does for sequences of length 1.
 
@@ -32,12 +100,13 @@ def lstm_step(
         lstm: layers of one direction.
         inputs: shape (B, I).
         states, cells: of each layer before the step, shape (B, H).
+        product: of inputs and weights, such as a `StepProducts` of all steps.
     """
     after = []
     for layer, (state, cell) in enumerate(zip(states, cells, strict=True)):
         weight, recurrent, bias, other = _weights(lstm, f"_l{layer}")
         # With bfloat16 products, cells are still summed in single precision.
-        gates = (linear(inputs, weight, bias) + linear(state, recurrent, other)).float()
+        gates = (product(inputs, weight, bias) + product(state, recurrent, other)).float()
         input_gate, forget_gate, candidate, output_gate = gates.chunk(4, 1)
         new_cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         inputs = output_gate.sigmoid() * new_cell.tanh()

@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from phrasetool.nn.decoders import AttentionDecoder, DecoderState
 from phrasetool.nn.layers import AttentionBlock, LengthGroups, SeededDropout, split_groups
-from phrasetool.nn.lstm import lstm_step
+from phrasetool.nn.lstm import Product, StepProducts, lstm_step
 from phrasetool.nn.positions import LONGEST, positions
 from phrasetool.phrases import FloatArray, Int64Array, Mask, Phrases
 from phrasetool.translator.settings import TranslatorArchitecture
@@ -139,14 +139,16 @@ class CoreState:
     Attributes:
         steps: number of steps so far.
         parts: tensors whose first dimension is B.
+        product: computes the products of the steps; one that gathers gradients where steps are trained.
     """
 
     steps: int
     parts: tuple[Tensor, ...]
+    product: Product = functional.linear
 
     def select(self, rows: Tensor) -> CoreState:
         """The state of some of the sentences, each perhaps several times; rows int64, shape (K,)."""
-        return CoreState(self.steps, tuple(part.index_select(0, rows) for part in self.parts))
+        return CoreState(self.steps, tuple(part.index_select(0, rows) for part in self.parts), self.product)
 
 
 class DecoderCore(Protocol):
@@ -195,7 +197,7 @@ class RecurrentCore(nn.Module):
         """Return the hidden states of one step, and the next state."""
         if self.has_cell and inputs.device.type == "cpu":
             states, cells = (part.unbind(1) for part in state.parts)
-            layers = lstm_step(cast(nn.LSTM, self.cells), inputs, states, cells)
+            layers = lstm_step(cast(nn.LSTM, self.cells), inputs, states, cells, state.product)
             state.parts = tuple(torch.stack(part, 1) for part in zip(*layers, strict=True))
             state.steps += 1
             return layers[-1][0]
@@ -454,6 +456,8 @@ class TranslatorNetwork(nn.Module):
         present = targets >= 0
         if self.architecture.input_feeding:
             state = self.begin(encoded, targets.shape[1])
+            if torch.is_grad_enabled():
+                state.core.product = StepProducts()
             attended = torch.stack([self._step(encoded, state, part)[0] for part in inputs.unbind(1)], 1)
             return cast(Tensor, self.output(self.dropout(attended[present])))
         hidden = self.dropout(self.core.all_steps(inputs, encoded.start))
@@ -497,7 +501,7 @@ class TranslatorNetwork(nn.Module):
             inputs = torch.cat([inputs, state.fed], 1)
         hidden = self.dropout(self.core.step(state.core, inputs))
         context, weights = self._contexts(encoded, hidden[:, None])
-        attended = torch.tanh(self.combine(torch.cat([context[:, 0], hidden], 1)))
+        attended = torch.tanh(state.core.product(torch.cat([context[:, 0], hidden], 1), self.combine.weight, None))
         if state.fed is not None:
             state.fed = attended
         return attended, weights[:, 0]

@@ -1,13 +1,15 @@
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
-from phrasetool.nn.lstm import lstm_step, packed_states, packing
+from phrasetool.nn.lstm import StepProducts, lstm_step, packed_states, packing
 
 
-def test_steps_of_an_lstm_and_their_gradients_equal_those_of_a_sequence():
+@pytest.mark.parametrize("gathers", [False, True])
+def test_steps_of_an_lstm_and_their_gradients_equal_those_of_a_sequence(gathers):
     torch.manual_seed(4)
     lstm = torch.nn.LSTM(5, 6, 2, batch_first=True)
     inputs, (states, cells) = torch.randn(3, 4, 5), torch.randn(2, 2, 3, 6)
@@ -16,9 +18,10 @@ def test_steps_of_an_lstm_and_their_gradients_equal_those_of_a_sequence():
         lstm.zero_grad()
         if step_by_step:
             layers = [*zip(states, cells, strict=True)]
+            product = StepProducts() if gathers else torch.nn.functional.linear
             outputs = []
             for row in inputs.unbind(1):
-                layers = lstm_step(lstm, row, *zip(*layers, strict=True))
+                layers = lstm_step(lstm, row, *zip(*layers, strict=True), product)
                 outputs.append(layers[-1][0])
             result = torch.stack(outputs, 1)
         else:
@@ -51,6 +54,29 @@ def test_packed_states_and_gradients_are_those_of_pytorch(lengths, layers, both,
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
     with torch.no_grad():
         torch.testing.assert_close(packed_states(lstm, packed, sizes), theirs)
+
+
+def test_gathered_gradients_can_be_taken_twice_and_in_bfloat16():
+    torch.manual_seed(5)
+    lstm, inputs = torch.nn.LSTM(5, 6), torch.randn(4, 3, 5)
+
+    def gradients(product, times=1):
+        state = cell = torch.zeros(3, 6)
+        for row in inputs:
+            ((state, cell),) = lstm_step(lstm, row, [state], [cell], product)
+        total = state.square().sum()
+        return [torch.autograd.grad(total, [*lstm.parameters()], retain_graph=True) for _ in range(times)]
+
+    (plain,) = gradients(torch.nn.functional.linear)
+    once, twice = gradients(StepProducts(), 2)
+    torch.testing.assert_close(once, plain)
+    torch.testing.assert_close(twice, once, rtol=0, atol=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        (coarse,) = gradients(StepProducts())
+    assert all(
+        one.dtype == torch.float32 and not torch.equal(one, other) for one, other in zip(coarse, plain, strict=True)
+    )
+    torch.testing.assert_close(coarse, plain, rtol=0.05, atol=0.02)
 
 
 def test_packed_gradients_can_be_taken_twice():

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasetool.errors import LengthError
+from phrasetool.nn.lstm import StepProducts
 from phrasetool.phrases import Phrases
+from phrasetool.translator import network
 from phrasetool.translator.network import (
     NOTHING,
     AttentionCore,
@@ -54,6 +56,20 @@ def test_steps_equal_all_at_once_and_tell_where_attention_is(kind):
                 np.testing.assert_allclose(predicted[row], vector, rtol=1e-4, atol=2e-5)
                 np.testing.assert_allclose(weights[row, : len(source)], attention, atol=1e-5)
                 assert not weights[row, len(source) :].any()
+
+
+@pytest.mark.parametrize("kind", [kind for kind, shape in KINDS.items() if shape["input_feeding"]])
+def test_gathered_gradients_are_those_of_each_step(kind, monkeypatch):
+    module = small(kind)
+    sources, targets = sentences(5, 8, 4), padded_targets(sentences(5, 6, 3, seed=3, shortest=0), module.end)
+    collected = []
+    for product in (StepProducts, lambda: torch.nn.functional.linear):
+        monkeypatch.setattr(network, "StepProducts", product)
+        module.zero_grad()
+        module.predict(module.encode(sources), targets).square().sum().backward()
+        collected.append({name: value.grad for name, value in module.named_parameters() if value.grad is not None})
+    assert len(collected[0]) > 10
+    torch.testing.assert_close(*collected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
