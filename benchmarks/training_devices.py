@@ -99,8 +99,15 @@ FAMILIES = {
     "translator, preset lstm": Family(
         lambda n: ["translator", *bitext(n), *dev(), "--preset", "lstm"], "sentence pairs", (640, 12_800)
     ),
+    "translator, preset lstm, bfloat16": Family(
+        lambda n: ["translator", *bitext(n), *dev(), "--preset", "lstm", "--precision", "bfloat16"], "sentence pairs",
+        (640, 12_800),
+    ),
+    "classifier, preset small": Family(
+        lambda n: ["classifier", *bitext(n), *dev(), "--search-units", "0"], "sentence pairs", (2_560, 12_800)
+    ),
     "classifier, preset paper": Family(
-        lambda n: ["classifier", *bitext(n), *dev(), "--preset", "paper"], "sentence pairs", (640, 6_400)
+        lambda n: ["classifier", *bitext(n), *dev(), "--preset", "paper"], "sentence pairs", (2_560, 6_400)
     ),
     "tagger": Family(lambda n: ["tagger", "--treebank", "en", treebank(n)], "sentences", (2_000, 8_000)),
     "syntax, preset paper": Family(
@@ -108,7 +115,7 @@ FAMILIES = {
             "syntax", "--language-bitext", "de", bitext(n)[0], "en", bitext(n)[1], "--tagger", tagger(), "--preset",
             "paper",
         ],
-        "sentence pairs", (640, 12_800),
+        "sentence pairs", (2_560, 12_800),
     ),
     "autoencoder, mean-max, 2,048 units": Family(
         lambda n: ["autoencoder", bitext(n)[1], *LARGE], "sentences", (640, 12_800)
@@ -116,7 +123,7 @@ FAMILIES = {
     "autoencoder, lstm-mean-max, 2,048 units": Family(
         lambda n: ["autoencoder", bitext(n)[1], *LARGE, "--architecture", "lstm-mean-max"], "sentences", (640, 12_800)
     ),
-    "bert, preset small": Family(lambda n: ["bert", bitext(n)[1], "--preset", "small"], "sentences", (640, 12_800)),
+    "bert, preset small": Family(lambda n: ["bert", bitext(n)[1], "--preset", "small"], "sentences", (2_560, 12_800)),
 }  # fmt: skip
 
 

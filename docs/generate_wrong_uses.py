@@ -147,10 +147,10 @@ def page(answers: dict[Use, Answer]) -> str:
         "# Wrong uses",
         "<!-- Written by `make documents`. -->",
         "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
-        "for bad usage. Nothing is written then, and files that were there stay as they were. They were run in "
-        "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), an own "
-        "BERT (`bert`), a tagger that knows one word, an encoder of syntax, and a training that did not end (`part`); "
-        "lines that prepare a file stand before the command.",
+        "for bad usage. Nothing is written then, and files that were there stay as they were. The commands were run in "
+        "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), a BERT "
+        "trained with `train bert` (`bert`), a tagger that knows one word, an encoder of syntax, and a training that "
+        "did not end (`part`); lines that prepare a file stand before the command.",
     ]
     for topic, title in TOPICS.items():
         parts.append(f"## {title}")

@@ -203,5 +203,5 @@ def _by(label: str) -> str:
     if label == TOGETHER:
         return "all criteria together, by none of them alone"
     if len(names) == 1:
-        return f"{label}, by no other criterion alone"
+        return f"{label} alone"
     return f"each of {', '.join(names[:-1])} and {names[-1]}"

@@ -165,7 +165,10 @@ def base_of(ini: str, paths: Sequence[str]) -> PathBase:
         return PathBase("", note, True)
     if not next_to_ini:
         return PathBase(own)
-    note = f"its paths start from {own}: {missing_here[0]} does not exist in the working directory, where Moses looks"
+    missing = missing_here[0]
+    note = (
+        f"its paths are relative to {own}, because {missing} does not exist in the working directory, where Moses looks"
+    )
     if doubtful:
         note += f"; {doubtful[0]} of the working directory, which differs from that in {own}, is not used"
     return PathBase(own, note, bool(doubtful))

@@ -206,7 +206,7 @@ def test_what_it_says(example, tmp_path):
     outcome = run_inside("decode", "--moses-ini", example.ini, example.text, "-o", tmp_path / "out")
     assert outcome.code == 0
     first, paths, share, last = outcome.err.splitlines()
-    where = f"{example.ini}: its paths start from {example.ini.parent}: "
+    where = f"{example.ini}: its paths are relative to {example.ini.parent}, because "
     assert paths.startswith(f"phrasetool: {where}")
     assert paths.endswith(" does not exist in the working directory, where Moses looks")
     assert "6 sentences; " in first

@@ -102,7 +102,7 @@ def test_what_was_not_reached_is_said(example, tmp_path):
     outcome = run_inside("force-decode", "--moses-ini", ini, source, target, "-o", tmp_path / "pairs")
     assert outcome.code == 0
     lines = [line.removeprefix("phrasetool: ") for line in outcome.err.splitlines()]
-    assert lines.pop(0).startswith(f"{ini}: its paths start from {ini.parent}: ")
+    assert lines.pop(0).startswith(f"{ini}: its paths are relative to {ini.parent}, because ")
     assert lines.pop(0) == "3.8 % of 26 tokens have no translation"
     assert lines[0] == "5 of 10 sentences decoded to their translation"
     assert sorted(lines[1:-1]) == [

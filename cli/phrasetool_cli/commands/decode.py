@@ -142,9 +142,10 @@ def load_translator(model: MosesModel, text: bytes, threads: int, quiet: bool) -
     if not quiet:
         table = translator.table
         copies = int(table.copies.sum())
+        without = "distinct words have" if copies != 1 else "word has"
         say(
             f"{len(source.sentences):,} sentences; {len(table) - copies:,} entries of {model.shown_tables} "
-            f"can be used, {copies:,} word{'s have' if copies != 1 else ' has'} no translation and will be copied"
+            f"can be used, {copies:,} {without} no translation and will be copied"
         )
     model.report_paths(watch)
     return translator, source

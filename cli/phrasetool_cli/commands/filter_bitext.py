@@ -313,7 +313,7 @@ def command(
 
 
 # Treatment of copies, without and with `--drop-copies`.
-_COPIES = ("judged like others: --drop-copies removes them", "removed, whatever their score")
+_COPIES = ("judged like others: --drop-copies removes them", "removed in any case")
 
 
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
@@ -329,5 +329,7 @@ def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:
         (report.resumed, "were judged by an earlier run"),
     ]
     say_kept(counts.kept, counts.pairs, "pairs", notes)
+    if reasons.total() > counts.pairs - counts.kept:
+        say("  (a pair with several reasons counts for each)")
     if probable and counts.kept:
         say(f"  expected precision {counts.certainty / counts.kept:.1%}, the mean probability of the pairs kept")

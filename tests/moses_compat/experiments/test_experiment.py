@@ -38,8 +38,9 @@ def test_parts_are_done_once(config):
     assert skipped.startswith("no table that small: count 0.1 % and 1 more left out (")
     folder = Path(config.path).parent
     assert counted == [
-        "3 tables to compare, 3 to translate with", f"{folder / 'moses.ini'}: its paths start from {folder}: table.gz "
-        "does not exist in the working directory, where Moses looks", "2 tunings, 2 to do",
+        "3 tables to compare, 3 to translate with",
+        f"{folder / 'moses.ini'}: its paths are relative to {folder}, because table.gz does not "
+        "exist in the working directory, where Moses looks", "2 tunings, 2 to do",
         f"report: {config.output}/report.html",
     ]  # fmt: skip
     dev, tests = 12, 15 + 10

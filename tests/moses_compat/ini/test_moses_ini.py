@@ -109,12 +109,12 @@ def feature(name, line=1, **arguments):
     ("here", "beside", "folder", "note"),
     [
         ("", "", "model", ""),
-        ("", "t l", "model", "its paths start from .*model: t does not exist in the working directory, where"),
+        ("", "t l", "model", "its paths are relative to .*model, because t does not exist in the working directory, "),
         # As Moses takes them: from where it was started.
         ("t l", "", "", ""), ("t", "", "", ""), ("t l", "t l", "", ""), ("l2", "", "", ""),
         ("T l", "t l", "", "!t of the working directory is used, as by Moses, and not that in .*model, which differs$"),
         # Moses would stop: all or nothing.
-        ("t", "t l", "model", "its paths start from .*model: l does not exist in the working directory"),
+        ("t", "t l", "model", "its paths are relative to .*model, because l does not exist in the working directory"),
         ("T", "t l", "model", "!its paths .*; t of the working directory, which differs from that in .*, is not used$"),
         ("t", "l", None, "t exists only in the working directory and l only in .*model; all relative paths"),
     ],
