@@ -136,12 +136,6 @@ def _hours(family: str, examples: float, passes: int) -> str:
     return f"{examples * passes / rate / 3600:.1f}"
 
 
-def _minutes(family: str, examples: float, passes: int) -> str:
-    """Minutes likewise."""
-    rate = find(f"training_devices/families/{family}/cpu/per second")
-    return f"{examples * passes / rate / 60:.1f}"
-
-
 def tagger() -> str:
     """Accuracy of the tagger by language."""
     rows = []
@@ -165,7 +159,6 @@ VALUES = {
     "hours of an epoch, mean-max": lambda: _hours(
         "autoencoder, mean-max, 2,048 units", find("reconstruction/training_texts"), 1
     ),
-    "minutes of a cross-training": lambda: _minutes("classifier, preset small", 5000, 5),
     "hours of ten epochs, syntax": lambda: _hours("syntax, preset paper", _SYNTAX, 10),
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "gate above the LSTM": lambda: _above("lstm"),
