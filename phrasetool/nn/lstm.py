@@ -1,8 +1,8 @@
 """LSTMs on a CPU (Hochreiter & Schmidhuber 1997): single steps, and packed sequences of unequal lengths.
 
-PyTorch's own layer rearranges its weights for every call and adds up the gradients of weights step by step.  Here the
-products of inputs and weights are computed once for all steps, and so are the gradients of weights: forward and
-backward take half the time or less.
+PyTorch's own layer rearranges its weights for every call, and for packed sequences adds up the gradients of weights
+step by step.  Here the products of inputs and weights are computed once for all steps where inputs are known, and so
+are the gradients of weights, which takes less time.
 
 Packed sequences stand as in `torch.nn.utils.rnn`: the first items of all sequences, the longest sequence first, then
 the second items of those that have one, and so on.

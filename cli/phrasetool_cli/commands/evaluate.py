@@ -112,8 +112,7 @@ def command(
         _refuse_long_lines(texts, hypotheses, references)
     reports = evaluate(
         [texts[path] for path in hypotheses], [texts[path] for path in references],
-        metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed,
-        runs=runs,
+        metrics=metrics, tokenize=tokenize, test=paired, samples=samples, seed=seed, runs=runs,
     )  # fmt: skip
     notes = score_notes(texts, references, tokenize)
     translations = {path: texts[path] for path in hypotheses}
