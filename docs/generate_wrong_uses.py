@@ -146,7 +146,7 @@ def page(answers: dict[Use, Answer]) -> str:
     parts = [
         "# Wrong uses",
         "<!-- Written by `make documents`. -->",
-        "What the tool says when something is wrong: one line on standard error, and an exit code: 1 for bad data, 2 "
+        "Errors are one line on standard error, and an exit code: 1 for bad data, 2 "
         "for bad usage. Nothing is written then, and files that were there stay as they were. The commands were run in "
         "a folder with a table, a model and texts of the demo, a classifier of sentence pairs (`parallel`), a BERT "
         "trained with `train bert` (`bert`), a tagger that knows one word, an encoder of syntax, and a training that "

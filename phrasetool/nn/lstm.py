@@ -67,7 +67,7 @@ class _StepsOfWeight:
 
 
 class _StepProduct(torch.autograd.Function):
-    """See `StepProducts`."""
+    """The product of one step; its backward pass keeps what the gradient of the weight needs, or adds it all up."""
 
     @staticmethod
     def forward(
@@ -198,7 +198,7 @@ def _reversed_places(sizes: Int64Array) -> Int64Array:
 
 
 class _Steps(torch.autograd.Function):
-    """See `states_of_products`."""
+    """All steps of one layer in one direction, from packed products to packed states."""
 
     @staticmethod
     def forward(

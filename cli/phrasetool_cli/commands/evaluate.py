@@ -176,14 +176,11 @@ def _as_dict(
     reports: list[MetricReport], margin: float | None,
 ) -> dict[str, Any]:  # fmt: skip
     def facts(first: int, report: MetricReport, system: SystemScore) -> dict[str, Any]:
-        fields = asdict(system)
-        if runs == 1:
-            del fields["run_scores"]
-        else:
-            fields |= {"files": list(hypotheses[first : first + runs]), "deviation": system.deviation}
+        verdict = {}
         if margin is not None and system.difference is not None:
-            fields["non_inferior"] = report.is_non_inferior(system, margin)
-        return {"file": hypotheses[first], **fields}
+            verdict["non_inferior"] = report.is_non_inferior(system, margin)
+        files = hypotheses[first : first + runs]
+        return {"file": files[0], "files": files, **asdict(system), **verdict}
 
     metrics = [
         {

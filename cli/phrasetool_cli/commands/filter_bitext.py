@@ -313,7 +313,7 @@ def command(
 
 
 # Treatment of copies, without and with `--drop-copies`.
-_COPIES = ("judged like others: --drop-copies removes them", "removed in any case")
+_COPIES = ("judged like others: --drop-copies removes them", "always removed")
 
 
 def _tell(report: FilterReport, request: FilterRequest, probable: bool) -> None:

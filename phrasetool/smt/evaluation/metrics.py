@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def _scorer(name: str, tokenize: str) -> Any:
 
 
 def _with_float_scores(metric: type[Any]) -> type[Any]:
-    """The metric with scores of one type, which keeps the statistics of the sentences of each system.
+    """The metric with scores of one type, which keeps the statistics of each sentence, added over the runs of a system.
 
     sacrebleu scores a bootstrap sample without a match, or without a word, by a float and others by a numpy.float32,
     and the mean that it takes of the samples fails on a mixture.
@@ -222,12 +223,8 @@ def _one_system(scorer: Any, hypothesis: _Runs, references: Sequence[Sequence[st
 
     score = scorer.corpus_score(hypothesis, references, n_bootstrap=samples)
     (run_scores,) = scorer.run_scores
-    system = SystemScore(_mean(run_scores), float(score._mean), float(score._ci), run_scores=run_scores)
+    system = SystemScore(fmean(run_scores), float(score._mean), float(score._ci), run_scores=run_scores)
     return MetricReport(score.name, not isinstance(scorer, TER), str(scorer.get_signature()), [system])
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return sum(scores) / len(scores)
 
 
 def _compare(
@@ -250,7 +247,7 @@ def _compare(
     for name, signature in signatures.items():
         results: list[Any] = scores[name]
         metric: Any = paired.metrics[name]
-        means = [_mean(scores) for scores in metric.run_scores]
+        means = [fmean(run_scores) for run_scores in metric.run_scores]
         baseline, *others = metric.sampled(counts)
         of_differences: list[tuple[float | None, float | None]] = [(None, None)]
         of_differences += [middle_interval(other - baseline) for other in others]
@@ -342,11 +339,11 @@ def score_lines(report: MetricReport, files: Sequence[str], margin: float | None
     title = f"{report.name}, {'more' if report.higher_is_better else 'less'} is better"
     width = max(len(title), *(len(name) + 2 for name in shown))
     compared = f"  {'difference':>10}  {'95 %':>14}  {'p':>7}" if len(files) > 1 else ""
-    deviation = f"  {'s.d.':>5}" if runs > 1 else ""
-    rows = [f"{title:<{width}}  {'score':>6}{deviation}  {'95 %':>6}{compared}"]
+    spread = f"  {'s.d.':>5}" if runs > 1 else ""
+    rows = [f"{title:<{width}}  {'score':>6}{spread}  {'95 %':>6}{compared}"]
     for name, system in zip(shown, report.systems, strict=True):
-        deviation = f"  {system.deviation:5.2f}" if runs > 1 else ""
-        row = f"  {name:<{width - 2}}  {system.score:6.2f}{deviation}  {'±' + format(system.interval, '.2f'):>6}"
+        spread = f"  {system.deviation:5.2f}" if runs > 1 else ""
+        row = f"  {name:<{width - 2}}  {system.score:6.2f}{spread}  {'±' + format(system.interval, '.2f'):>6}"
         if system.p_value is not None:
             star = " *" if system.is_significant else ""
             interval = f"{system.difference_low:+.2f} to {system.difference_high:+.2f}"
@@ -526,7 +523,7 @@ def unlike_references(
 
 
 def equal_runs(hypotheses: Mapping[str, Sequence[str]], runs: int) -> list[str]:
-    """Warnings of runs with equal translations: a tuning that returned the weights of another one is no further run.
+    """Return warnings of runs with equal translations, such as those of a tuning that returned the weights of another.
 
     Args:
         hypotheses: name -> lines, those of the runs of a system one after another.
@@ -537,5 +534,5 @@ def equal_runs(hypotheses: Mapping[str, Sequence[str]], runs: int) -> list[str]:
     for first in range(0, len(names), runs):
         for one, other in itertools.combinations(names[first : first + runs], 2):
             if hypotheses[one] == hypotheses[other]:
-                warnings.append(f"Warning: {other} has the lines of {one}: the same weights count as two runs.")
+                warnings.append(f"Warning: {other} and {one} are equal, and count as two runs.")
     return warnings

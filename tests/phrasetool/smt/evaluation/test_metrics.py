@@ -269,7 +269,7 @@ def test_runs_of_a_system_count_together():
 
 def test_runs_that_are_equal_are_told():
     texts = {"a.1": ["x"], "a.2": ["x"], "b.1": ["x"], "b.2": ["y"]}
-    assert equal_runs(texts, 2) == ["Warning: a.2 has the lines of a.1: the same weights count as two runs."]
+    assert equal_runs(texts, 2) == ["Warning: a.2 and a.1 are equal, and count as two runs."]
     assert equal_runs(texts, 1) == []
 
 
