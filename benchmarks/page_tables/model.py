@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+
 from page_tables.kept_results import find, markdown
 
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
@@ -130,6 +133,43 @@ def nearest_phrases() -> str:
     return markdown(" | ".join(["new phrase", *models]), rows, len(models) + 1)
 
 
+_VALUES_OF_BRAE = {
+    "alpha": "$\\alpha$", "lambda_words": "$\\lambda_L$", "lambda_rec": r"$\lambda_{rec}$",
+    "lambda_sem": r"$\lambda_{sem}$",
+}  # fmt: skip
+
+
+def _shown(value: float) -> str:
+    """A power of ten, or a number from 0.05 on."""
+    return f"{value:g}" if value >= 0.05 else f"$10^{{{round(math.log10(value))}}}$"
+
+
+def grid_of_brae() -> str:
+    """AUC on the development pairs by value, each chosen after those above it."""
+    rows = []
+    for name, title in _VALUES_OF_BRAE.items():
+        found = find(f"brae_grid/grid/{name}")
+        best = max(row["auc"] for row in found)
+        rows.append([title, ", ".join(
+            f"{_shown(row['value'])}: " + (f"**{row['auc']:.3f}**" if row["auc"] == best else f"{row['auc']:.3f}")
+            for row in found
+        )])  # fmt: skip
+    return markdown("value | AUC by value", rows, 2)
+
+
+def values_of_brae() -> str:
+    """The paper's values and those of the search, on the test pairs."""
+    rows = []
+    for name, title in (("paper", "the paper's"), ("chosen", "chosen here")):
+        found = find(f"brae_grid/{name}")
+        cells = [
+            f"{statistics.mean(found[key]):.3f} ± {statistics.stdev(found[key]):.3f}"
+            for key in ("auc", "accuracy_at_1")
+        ]
+        rows.append([title, *(_shown(found["values"][value]) for value in _VALUES_OF_BRAE), *cells])
+    return markdown(" | ".join(["values", *_VALUES_OF_BRAE.values(), "AUC", "accuracy@1"]), rows)
+
+
 def _hours(family: str, examples: float, passes: int) -> str:
     """Hours that two cores need to train a model of the paper's size."""
     rate = find(f"training_devices/families/{family}/cpu/per second")
@@ -154,6 +194,7 @@ TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "poolings": poolings, "sentence encoders": sentence_encoders,
     "tagger": tagger, "nearest phrases": nearest_phrases,
+    "grid of BRAE": grid_of_brae, "values of BRAE": values_of_brae,
 }  # fmt: skip
 VALUES = {
     "hours of an epoch, mean-max": lambda: _hours(
