@@ -9,6 +9,7 @@ the two regularisers of `vmf`, of nine pairs.
     equal time      cross-entropy for as many passes as take the time of syn-projection
     random          syn-projection towards random directions: what is learnt of words from vectors is lost
     paper           preset `lstm` for twenty epochs, with the paper's targets and step size, one seed a loss
+    paper-third     the same with every third sentence pair, next to the preset `gru`, `third`
 
 `--only` runs a part; what is finished is kept in benchmarks/results/runs/, a record a run, and not done again.
 Each holds BLEU statistics a sentence, so that losses can be compared by a paired bootstrap over sentences and seeds.
@@ -22,6 +23,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +49,34 @@ from phrasetool.translator.settings import TranslatorSettings
 from phrasetool.translator.training import TranslatorReport, train_translator
 
 RUNS = StoredStudy("translators")
-# Corpus -> source, target, test sets, monolingual texts of the target.
-CORPORA: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
-    "multi30k-de-en": ("de", "en", TESTS, ("mono/mono.en.gz",)),
-    "multi30k-cs-en": ("cs", "en", ("test_2016_flickr", "test_2018_flickr"), ()),
-    "tatoeba-zh-en": ("zh", "en", ("test",), ()),
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A bitext.
+
+    Attributes:
+        folder: its name in the data.
+        source, target: its languages.
+        tests: its test sets.
+        mono: monolingual texts of the target, for the vectors.
+        every: one of so many sentence pairs is learnt from.
+    """
+
+    folder: str
+    source: str
+    target: str
+    tests: tuple[str, ...]
+    mono: tuple[str, ...] = ()
+    every: int = 1
+
+
+_MULTI30K = Corpus("multi30k-de-en", "de", "en", TESTS, ("mono/mono.en.gz",))
+CORPORA = {
+    "multi30k-de-en": _MULTI30K,
+    "multi30k-de-en, a third": replace(_MULTI30K, every=3),
+    "multi30k-cs-en": Corpus("multi30k-cs-en", "cs", "en", ("test_2016_flickr", "test_2018_flickr")),
+    "tatoeba-zh-en": Corpus("tatoeba-zh-en", "zh", "en", ("test",)),
 }
 EPOCHS, SHORT = 8, 3
 SEEDS = (1, 2, 3, 4)
@@ -78,10 +103,12 @@ _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
 @cache
 def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray]]:
     """Training pairs, development pairs, and vectors of target words."""
-    source, target, _, mono = CORPORA[corpus]
-    folder = DATA / corpus
-    train = [str(folder / f"train.{side}.gz") for side in (source, target)]
+    kind = CORPORA[corpus]
+    folder, languages = DATA / kind.folder, (kind.source, kind.target)
+    train = [str(folder / f"train.{side}.gz") for side in languages]
     sources, targets, source_symbols, target_symbols = read_sentence_pairs(*train)
+    some = np.arange(0, len(sources), kind.every)
+    sources, targets = sources.select(some), targets.select(some)
     settings = TranslatorSettings()
     vocabularies = [
         frequent_words(side, symbols.words, settings.min_count, settings.vocabulary_size)
@@ -96,18 +123,18 @@ def texts(corpus: str) -> tuple[PhrasePairs, PhrasePairs, dict[bytes, FloatArray
     pairs = PhrasePairs(
         pairs.sources.select(short), pairs.targets.select(short), pairs.counts[short], *vocabularies
     )  # fmt: skip
-    dev_pairs = read_sentence_pairs(*(str(folder / f"dev.{side}") for side in (source, target)))
+    dev_pairs = read_sentence_pairs(*(str(folder / f"dev.{side}") for side in languages))
     development = PhrasePairs(
         in_vocabulary(dev_pairs[0], dev_pairs[2].words, vocabularies[0]),
         in_vocabulary(dev_pairs[1], dev_pairs[3].words, vocabularies[1]),
         np.ones(len(dev_pairs[0]), np.int64), *vocabularies,
     )  # fmt: skip
-    kept = WORK / "translators" / f"{corpus}.npz"
+    kept = WORK / "translators" / f"{kind.folder}.npz"
     if kept.is_file():
         stored = np.load(kept)
         known = dict(zip(stored["words"].tolist(), stored["vectors"], strict=True))
     else:
-        lines = unescaped_sentences([train[1], *(str(folder / name) for name in mono)])
+        lines = unescaped_sentences([train[1], *(str(folder / name) for name in kind.mono)])
         known = train_fasttext(lines, settings.dimension, 1)
         kept.parent.mkdir(parents=True, exist_ok=True)
         np.savez(kept, words=np.array([*known], dtype="S"), vectors=np.stack([*known.values()]))
@@ -149,21 +176,21 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
         "temperature": model.temperature,
     }  # fmt: skip
     statistics = {}
-    for test in ("dev", *(CORPORA[corpus][2] if sets else ())):
+    for test in ("dev", *(CORPORA[corpus].tests if sets else ())):
         hypotheses, repeated = translated(model, corpus, test)
         statistics[test], figures[test] = (
             hypotheses.astype(np.int16),
             {"bleu": bleu(hypotheses), "without repetitions": repeated},
         )
     if sets:
-        everything = np.concatenate([statistics[test] for test in CORPORA[corpus][2]])
+        everything = np.concatenate([statistics[test] for test in CORPORA[corpus].tests])
         figures["ALL"] = {"bleu": bleu(everything)}
         figures["teacher-forced"] = teacher_forced(model, corpus)
         figures["free-running"] = free_running(model, corpus)
         RUNS.run(name).write(everything)
     RUNS.put(name, record=figures)
     times.forget()
-    print(name, figures["dev"]["bleu"], figures.get("ALL"), round(times.seconds), flush=True)
+    print(name, figures["dev"]["bleu"], figures.get("ALL"), figures["cpu_seconds"], flush=True)
 
 
 class _Times:
@@ -210,13 +237,13 @@ def bleu(statistics: Any) -> float:
 
 def sentences(corpus: str, test: str) -> tuple[list[list[bytes]], list[str]]:
     """Source sentences as words, and references."""
-    source, target, _, _ = CORPORA[corpus]
-    lines = [line.encode("utf-8", "surrogateescape").split() for line in _lines(corpus, test, source)]
-    return lines, _lines(corpus, test, target)
+    kind = CORPORA[corpus]
+    lines = [line.encode("utf-8", "surrogateescape").split() for line in _lines(corpus, test, kind.source)]
+    return lines, _lines(corpus, test, kind.target)
 
 
 def _lines(corpus: str, test: str, side: str) -> list[str]:
-    return read_text_lines(str(DATA / corpus / f"{test}.{side}"))
+    return read_text_lines(str(DATA / CORPORA[corpus].folder / f"{test}.{side}"))
 
 
 def ids(corpus: str, test: str) -> tuple[PhrasePairs, list[list[bytes]], list[str]]:
@@ -248,7 +275,7 @@ def translated(model: TranslatorModel, corpus: str, test: str) -> tuple[Any, flo
 
 def forced_predictions(model: TranslatorModel, corpus: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Predictions of the words of the first test set with those of the reference before them, and the right words."""
-    pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
+    pairs, _, _ = ids(corpus, CORPORA[corpus].tests[0])
     with torch.no_grad():
         for first in range(0, len(pairs), 64):
             batch = np.arange(first, min(first + 64, len(pairs)))
@@ -265,7 +292,7 @@ def teacher_forced(model: TranslatorModel, corpus: str) -> dict[str, float]:
 def free_running(model: TranslatorModel, corpus: str) -> dict[str, float]:
     """Table 2, with the words before those of the translation: predictions next to the reference's word there."""
     network = model.network
-    pairs, _, _ = ids(corpus, CORPORA[corpus][2][0])
+    pairs, _, _ = ids(corpus, CORPORA[corpus].tests[0])
     rows = []
     with torch.no_grad():
         for first in range(0, len(pairs), 64):
@@ -347,9 +374,11 @@ def plan() -> Iterator[tuple[str, tuple[Any, ...]]]:
         yield f"{corpus}-1", (corpus, "syn-projection", margin("syn-projection"), EPOCHS, 1)
     options = {**margin("syn-projection"), **PAPER_SIZE}
     yield "paper-size-1", ("multi30k-de-en", "syn-projection", options, PAPER_SIZE_EPOCHS, 1)
-    for loss in PAPER_LOSSES:
-        options = {**margin(loss), **PAPER}
-        yield f"paper-{loss}-1", ("multi30k-de-en", loss, options, PAPER_EPOCHS, 1)
+    yield "third-1", ("multi30k-de-en, a third", "syn-projection", margin("syn-projection"), EPOCHS, 1)
+    for name, corpus in (("paper-third", "multi30k-de-en, a third"), ("paper", "multi30k-de-en")):
+        for loss in PAPER_LOSSES:
+            options = {**(regularisers() if loss == "vmf" else margin(loss)), **PAPER}
+            yield f"{name}-{loss}-1", (corpus, loss, options, PAPER_EPOCHS, 1)
 
 
 def _of_equal_time(loss: str) -> int:

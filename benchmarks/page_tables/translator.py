@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from neural_columns import compared
 from stored import StoredStudy
-from translators import ALIGNMENT_WEIGHTS, LENGTH_WEIGHTS, LOSSES, MARGINS, SEEDS
+from translators import ALIGNMENT_WEIGHTS, LENGTH_WEIGHTS, LOSSES, MARGINS, PAPER_LOSSES, SEEDS
 
 from page_tables.kept_results import difference, find, markdown
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
@@ -149,6 +149,33 @@ def other_pairs() -> str:
     return markdown("pair | preset | epochs | BLEU | CPU minutes", rows)
 
 
+def paper_size() -> str:
+    """Translators of the paper's size, trained as in the paper, and a small one of the same pairs."""
+    runs = {"third-1": "gru", **{f"paper-third-{loss}-1": "lstm" for loss in PAPER_LOSSES}}
+    first = _samples_of("third-1")
+    rows = []
+    for name, preset in runs.items():
+        run = RUNS.record(name)
+        if run is None:
+            continue
+        options = "" if "cross" in run["loss"] else ", ".join(f"{value:g}" for value in run["loss_options"].values())
+        best = 1 + int(np.argmin(run["development_losses"]))
+        there = difference(compared([first], [_samples_of(name)])) if rows else ""
+        rows.append([
+            preset, run["loss"], options, f"{run['epochs']}", f"{best}", f"{run['cpu_seconds'] / 60:.0f}",
+            f"{run['ALL']['bleu']:.2f}", there,
+        ])  # fmt: skip
+    head = (
+        "preset | loss | margin, regularisers | epochs | best epoch | CPU minutes | BLEU | difference to the first row"
+    )
+    return markdown(head, rows, 3)
+
+
+def _samples_of(name: str) -> BleuSamples:
+    statistics = RUNS.run(name).read()
+    return _bootstrap(len(statistics))(statistics)
+
+
 def speed() -> str:
     """Pairs a second, and how much longer a step takes than that of syn-projection, by the size of the vocabulary."""
     sizes = find("translator_speed/sizes")
@@ -166,4 +193,5 @@ TABLES = {
     "losses of translators": losses, "predicted vectors": predictions, "margins of translators": margins,
     "translators of other pairs": other_pairs, "speed of translators": speed,
     "regularisers of vmf": regularisers_of_vmf, "neighbours of negatives": negatives,
+    "translators of the paper's size": paper_size,
 }  # fmt: skip
