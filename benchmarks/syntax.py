@@ -33,6 +33,7 @@ from syntax_texts import (
     few_shot_bitexts,
     line,
     numbers,
+    quarters,
     test_files,
     test_treebank,
     treebank,
@@ -50,9 +51,12 @@ RUNS = StoredStudy("syntax")
 KINDS = {
     "default": [], "translations": ["--no-own-language"], "few-shot": ["--epochs", "10"],
     "trial": ["--epochs", "2", "--no-own-language"], "paper": ["--preset", "paper"],
+    "paper-quarter": ["--preset", "paper"], "quarter": ["--no-own-language"],
 }  # fmt: skip
 # Model -> the one that it goes on from, on the small bitexts.
 STARTS = {"few-shot": "default"}
+# Models of every fourth pair.
+QUARTERS = ("paper-quarter", "quarter")
 # Bitexts of the trial, whose figures were known before.
 TRIAL = ("tatoeba", "captions")
 # 1-NN and 5-NN of a first trial, and of the paper, on other data.
@@ -77,6 +81,8 @@ def trained(kind: str, seed: int) -> Path:
         options = [*KINDS[kind], "--tagger", str(TAGGER), "--seed", str(seed), "--threads", "1", "--device", "cpu"]
         if kind in STARTS:
             texts = [*few_shot_bitexts(), "--start", str(trained(STARTS[kind], seed))]
+        elif kind in QUARTERS:
+            texts = quarters()
         else:
             texts = bitexts(TRIAL) if kind == "trial" else bitexts()
         command = [COMMAND, "train", "syntax", *texts, *options, *going, "-o", str(folder)]

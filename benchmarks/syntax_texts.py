@@ -126,6 +126,19 @@ def bitexts(names: Sequence[str] = (*BITEXTS, MET[0])) -> list[str]:
     return [argument for name in names for argument in ("--language-bitext", *bitext(name))]
 
 
+def quarters() -> list[str]:
+    """The arguments for every fourth pair of all of them."""
+    arguments = []
+    for name in (*BITEXTS, MET[0]):
+        first, source, second, target = bitext(name)
+        for language, path in ((first, source), (second, target)):
+            lines_ = Path(path).read_text("utf-8").split("\n")[:-1]
+            (FOLDER / f"{name}.quarter.{language}").write_text("".join(line + "\n" for line in lines_[::4]), "utf-8")
+        paths = [str(FOLDER / f"{name}.quarter.{language}") for language in (first, second)]
+        arguments += ["--language-bitext", first, paths[0], second, paths[1]]
+    return arguments
+
+
 def few_shot_bitexts() -> list[str]:
     """The arguments for the languages of which there are few sentences; those held out are in none."""
     held, arguments = all_held_out(), []
