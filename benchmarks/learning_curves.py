@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from phrasetool.phrase_encoder.neighbours import evaluate_pairs
 from phrasetool.phrase_encoder.scoring import BilingualScorer
 from phrasetool.phrase_encoder.settings import TrainingSettings
 from phrasetool.phrase_encoder.trainer import PhraseTrainer
+from phrasetool.phrases import FloatArray
+from phrasetool.training.data import PhrasePairs
 
 # Name -> loss, whether word vectors start from word2vec (trained on the pairs) or at random, settings.
 RUNS: dict[str, tuple[str, bool, dict]] = {
@@ -29,24 +32,41 @@ RUNS: dict[str, tuple[str, bool, dict]] = {
 KEYS = ("curves", "auc", "seconds")
 
 
+def read_split() -> tuple[PhrasePairs, PhrasePairs]:
+    """The training pairs, and the held-out ones in the same vocabularies."""
+    train, held_out = split(0)
+    with Input(train) as source:
+        pairs = read_training_pairs(source)
+    with Input(held_out) as source:
+        return pairs, read_training_pairs(source, vocabularies=(pairs.source_vocabulary, pairs.target_vocabulary))
+
+
+def word_vectors(pairs: PhrasePairs) -> list[dict[bytes, FloatArray]]:
+    """Those of both sides, trained on the pairs."""
+    sides = (pairs.sources, pairs.source_vocabulary), (pairs.targets, pairs.target_vocabulary)
+    return [train_word2vec(phrase_sentences(phrases, vocabulary), 50, 1) for phrases, vocabulary in sides]
+
+
+def trainer_of(
+    pairs: PhrasePairs, settings: TrainingSettings, known: Sequence[dict[bytes, FloatArray]], seed: int
+) -> PhraseTrainer:
+    """A trainer that starts from word vectors; words without one start at random."""
+    initial = []
+    for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
+        rng = np.random.default_rng([seed, which])
+        vectors = initial_vectors(vocabulary, known[which], 50, settings.vector_scale, rng)
+        initial.append(settings.kind.initial(vectors, settings.dimension, settings.start, rng))
+    return PhraseTrainer(pairs, settings, initial[0], initial[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="runs whose name holds this; the others keep their last figures")
     only = parser.parse_args().only
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    train, held_out = split(0)
-    with Input(train) as source:
-        pairs = read_training_pairs(source)
-    with Input(held_out) as source:
-        test = read_training_pairs(source, vocabularies=(pairs.source_vocabulary, pairs.target_vocabulary))
-    known = [
-        train_word2vec(phrase_sentences(phrases, vocabulary), 50, 1)
-        for phrases, vocabulary in (
-            (pairs.sources, pairs.source_vocabulary),
-            (pairs.targets, pairs.target_vocabulary),
-        )
-    ]
+    pairs, test = read_split()
+    known = word_vectors(pairs)
     path = ROOT / "benchmarks" / "results" / "learning_curves.json"
     kept = json.loads(path.read_text()) if only else {}
     curves, aucs, seconds = ({n: v for n, v in kept.get(key, {}).items() if n in RUNS} for key in KEYS)
@@ -54,12 +74,7 @@ def main() -> None:
         if only not in name:
             continue
         settings = TrainingSettings.for_loss(loss, **changes)
-        initial = []
-        for which, vocabulary in enumerate((pairs.source_vocabulary, pairs.target_vocabulary)):
-            rng = np.random.default_rng([1, which])
-            vectors = initial_vectors(vocabulary, known[which] if word2vec else {}, 50, settings.vector_scale, rng)
-            initial.append(settings.kind.initial(vectors, settings.dimension, settings.start, rng))
-        trainer = PhraseTrainer(pairs, settings, initial[0], initial[1])
+        trainer = trainer_of(pairs, settings, known if word2vec else ({}, {}), seed=1)
         curves[name], aucs[name] = [], []
         began = time.monotonic()
         for step in trainer.run():

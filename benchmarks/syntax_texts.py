@@ -132,8 +132,8 @@ def quarters() -> list[str]:
     for name in (*BITEXTS, MET[0]):
         first, source, second, target = bitext(name)
         for language, path in ((first, source), (second, target)):
-            lines_ = Path(path).read_text("utf-8").split("\n")[:-1]
-            (FOLDER / f"{name}.quarter.{language}").write_text("".join(line + "\n" for line in lines_[::4]), "utf-8")
+            rows = Path(path).read_text("utf-8").split("\n")[:-1:4]
+            (FOLDER / f"{name}.quarter.{language}").write_text("".join(row + "\n" for row in rows), "utf-8")
         paths = [str(FOLDER / f"{name}.quarter.{language}") for language in (first, second)]
         arguments += ["--language-bitext", first, paths[0], second, paths[1]]
     return arguments

@@ -148,11 +148,11 @@ def grid_of_brae() -> str:
     """AUC on the development pairs by value, each chosen after those above it."""
     rows = []
     for name, title in _VALUES_OF_BRAE.items():
-        found = find(f"brae_grid/grid/{name}")
-        best = max(row["auc"] for row in found)
+        candidates = find(f"brae_grid/grid/{name}")
+        best = max(row["auc"] for row in candidates)
         rows.append([title, ", ".join(
             f"{_shown(row['value'])}: " + (f"**{row['auc']:.3f}**" if row["auc"] == best else f"{row['auc']:.3f}")
-            for row in found
+            for row in candidates
         )])  # fmt: skip
     return markdown("value | AUC by value", rows, 2)
 
@@ -161,12 +161,11 @@ def values_of_brae() -> str:
     """The paper's values and those of the search, on the test pairs."""
     rows = []
     for name, title in (("paper", "the paper's"), ("chosen", "chosen here")):
-        found = find(f"brae_grid/{name}")
+        runs = find(f"brae_grid/{name}")
         cells = [
-            f"{statistics.mean(found[key]):.3f} ± {statistics.stdev(found[key]):.3f}"
-            for key in ("auc", "accuracy_at_1")
+            f"{statistics.mean(runs[key]):.3f} ± {statistics.stdev(runs[key]):.3f}" for key in ("auc", "accuracy_at_1")
         ]
-        rows.append([title, *(_shown(found["values"][value]) for value in _VALUES_OF_BRAE), *cells])
+        rows.append([title, *(_shown(runs["values"][value]) for value in _VALUES_OF_BRAE), *cells])
     return markdown(" | ".join(["values", *_VALUES_OF_BRAE.values(), "AUC", "accuracy@1"]), rows)
 
 

@@ -39,13 +39,14 @@ def _runs(system: str) -> tuple[dict[str, Any], ...]:
 @cache
 def _samples(system: str) -> tuple[BleuSamples, ...]:
     """Bootstrap samples of all test sets together, a seed each; the same sentences for all systems."""
-    samples = []
-    for seed in SEEDS:
-        name = f"{_SYSTEMS[system]}-{seed}"
-        if RUNS.arrays(name):
-            statistics = RUNS.run(name).read()
-            samples.append(_bootstrap(len(statistics))(statistics))
-    return tuple(samples)
+    names = [f"{_SYSTEMS[system]}-{seed}" for seed in SEEDS]
+    return tuple(_samples_of(name) for name in names if RUNS.arrays(name))
+
+
+def _samples_of(name: str) -> BleuSamples:
+    """Bootstrap samples of a run."""
+    statistics = RUNS.run(name).read()
+    return _bootstrap(len(statistics))(statistics)
 
 
 @cache
@@ -162,18 +163,13 @@ def paper_size() -> str:
         best = 1 + int(np.argmin(run["development_losses"]))
         there = difference(compared([first], [_samples_of(name)])) if rows else ""
         rows.append([
-            preset, run["loss"], options, f"{run['epochs']}", f"{best}", f"{run['cpu_seconds'] / 60:.0f}",
+            preset, run["loss"], options, f"{run['epochs']}", f"{best}", f"{run['cpu_seconds'] / 60:.1f}",
             f"{run['ALL']['bleu']:.2f}", there,
         ])  # fmt: skip
     head = (
         "preset | loss | margin, regularisers | epochs | best epoch | CPU minutes | BLEU | difference to the first row"
     )
     return markdown(head, rows, 3)
-
-
-def _samples_of(name: str) -> BleuSamples:
-    statistics = RUNS.run(name).read()
-    return _bootstrap(len(statistics))(statistics)
 
 
 def speed() -> str:
