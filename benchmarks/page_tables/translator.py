@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from neural_columns import compared
 from stored import StoredStudy
-from translators import ALIGNMENT_WEIGHTS, LENGTH_WEIGHTS, LOSSES, MARGINS, PAPER_LOSSES, SEEDS
+from translators import ALIGNMENT_WEIGHTS, LENGTH_WEIGHTS, LOSSES, MARGINS, PAPER_LOSSES, PAPER_MARGINAL, SEEDS
 
 from page_tables.kept_results import difference, find, markdown
 from phrasetool.smt.evaluation.bleu import BleuSamples, Bootstrap
@@ -25,6 +25,8 @@ _SYSTEMS = {
     "syn-projection, random targets": "random",
 }
 _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
+# What is tuned of each loss in the paper's size.
+_TUNED = {**dict.fromkeys(PAPER_MARGINAL, ("margin",)), "vmf": ("length_weight", "alignment_weight")}
 _ACCURACIES = ("accuracy@1", "accuracy@2", "accuracy@5", "accuracy@10")
 _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", "wrong: cosine with the target")
 
@@ -103,11 +105,16 @@ def predictions() -> str:
     return markdown(head, rows)
 
 
-def margins() -> str:
-    """BLEU on the development set by margin, after a short training."""
+def margins(runs: str = "margin", losses: Sequence[str] = _MARGINAL) -> str:
+    """BLEU on the development set by margin, after a short training.
+
+    Args:
+        runs: how the names of the runs begin.
+        losses: those with a margin.
+    """
     rows = []
-    for loss in _MARGINAL:
-        values = [RUNS.record(f"margin-{loss}-{value}")["dev"]["bleu"] for value in MARGINS]
+    for loss in losses:
+        values = [RUNS.record(f"{runs}-{loss}-{value}")["dev"]["bleu"] for value in MARGINS]
         best = max(values)
         rows.append([loss, *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
     return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
@@ -152,22 +159,27 @@ def other_pairs() -> str:
 
 def paper_size() -> str:
     """Translators of the paper's size, trained as in the paper, and a small one of the same pairs."""
-    runs = {"third-1": "gru", **{f"paper-third-{loss}-1": "lstm" for loss in PAPER_LOSSES}}
-    first = _samples_of("third-1")
+    losses = [*PAPER_LOSSES, *(f"tuned-{loss}" for loss in PAPER_MARGINAL)]
+    runs = {"third-1": "gru", **{f"paper-third-{loss}-1": "lstm" for loss in losses}}
+    first, vmf = (_samples_of(name) for name in ("third-1", "paper-third-vmf-1"))
     rows = []
     for name, preset in runs.items():
         run = RUNS.record(name)
         if run is None:
             continue
-        options = "" if "cross" in run["loss"] else ", ".join(f"{value:g}" for value in run["loss_options"].values())
+        values = [run["loss_options"][name] for name in _TUNED.get(run["loss"], ())]
+        options = ", ".join(f"{value:g}" for value in values)
         best = 1 + int(np.argmin(run["development_losses"]))
-        there = difference(compared([first], [_samples_of(name)])) if rows else ""
+        samples = _samples_of(name)
+        there = difference(compared([first], [samples])) if rows else ""
+        to_vmf = difference(compared([vmf], [samples])) if preset == "lstm" and run["loss"] != "vmf" else ""
         rows.append([
             preset, run["loss"], options, f"{run['epochs']}", f"{best}", f"{run['cpu_seconds'] / 60:.1f}",
-            f"{run['ALL']['bleu']:.2f}", there,
+            f"{run['ALL']['bleu']:.2f}", there, to_vmf,
         ])  # fmt: skip
     head = (
-        "preset | loss | margin, regularisers | epochs | best epoch | CPU minutes | BLEU | difference to the first row"
+        "preset | loss | margin, regularisers | epochs | best epoch | CPU minutes | BLEU | difference to `gru` | "
+        "difference to `vmf`, same preset"
     )
     return markdown(head, rows, 3)
 
@@ -190,4 +202,5 @@ TABLES = {
     "translators of other pairs": other_pairs, "speed of translators": speed,
     "regularisers of vmf": regularisers_of_vmf, "neighbours of negatives": negatives,
     "translators of the paper's size": paper_size,
+    "margins in the paper's size": lambda: margins("paper-margin", PAPER_MARGINAL),
 }  # fmt: skip
