@@ -9,7 +9,7 @@ An existing model that was trained in this way is not trained again; interrupted
 
 With `--join 2`, a text is two captions.  With `--corpus documentation`, it is a line of the Python documentation,
 English or Chinese; with `--least-words 50`, consecutive lines of at least 50 words together.  Such a trial of other
-texts, dimensions or passes has its `--name`; its figure stays with its models.
+texts, dimensions or passes has its `--name`; its figure stays with its models, but for those in `SHOWN`.
 
 Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
 each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's dimensions, over 640.
@@ -36,6 +36,7 @@ from figures import DOCS, STYLE
 from measuring import COMMAND, DATA, ROOT, WORK, reference, report, turns
 
 from moses_compat.corpora.texts import read_texts
+from phrasetool.autoencoder.inference import quality_by_length
 from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
 from phrasetool.autoencoder.training import AutoencoderTrainer
 from phrasetool.nn.device import choose_device
@@ -60,6 +61,10 @@ TIMED_LARGE = 640
 EXAMPLES = 3
 # Groups of fewer captions are not drawn.
 DRAWN = 10
+# Longest text of each group of paragraphs but the last: those of `reconstruct --by-length` are too wide.
+PARAGRAPHS = (49, 54, 59, 64, 69, 74, 79)
+# Results with a figure in the documents.
+SHOWN = ("reconstruction", "reconstruction-paragraphs", "reconstruction-paragraphs-en", "reconstruction-paragraphs-zh")
 COLOURS = {
     "mean-max": ("#0072b2", "-", "o"),
     "mean": ("#009e73", "--", "s"),
@@ -128,17 +133,28 @@ def reconstructed(held_out: Path, model: Path, threads: int) -> dict[str, Any]:
     return {**quality, "cross_entropy": round(log[-1]["cross_entropy"], 4), "training_seconds": seconds}
 
 
-def examples(held_out: Path, models: dict[str, Path]) -> dict[str, Any]:
-    """The first held-out text and its reconstructions; and what is nearest to the first ones, by the first model."""
+def paragraphs_by_length(held_out: Path, model: Path) -> list[dict[str, Any]]:
+    """Figures of the held-out paragraphs by their length."""
+    back, texts = (path.read_text("utf-8").splitlines() for path in (model / "held-out.back", held_out))
+    groups = quality_by_length(back, texts, PARAGRAPHS)
+    return [
+        {"from": first, "to": last, "texts": quality.texts, "bleu": round(quality.bleu, 4)}
+        for (first, last), quality in groups.items()
+    ]
+
+
+def examples(text: Path, held_out: Path, models: dict[str, Path]) -> dict[str, Any]:
+    """The first held-out text and its reconstructions; and the training text nearest to the first ones, by the first
+    model: tables 3 and 4 of the paper."""
     texts = held_out.read_text("utf-8").splitlines()
     back = {name: (model / "held-out.back").read_text("utf-8").splitlines()[0] for name, model in models.items()}
     nearest = {}
-    for text in texts[:EXAMPLES]:
+    for query in texts[:EXAMPLES]:
         process = subprocess.run(
-            [COMMAND, "neighbours", text, "-m", str(next(iter(models.values()))), "--sentences", str(held_out),
-             "-k", "3", "--json", "-q"], check=True, capture_output=True,
+            [COMMAND, "neighbours", query, "-m", str(next(iter(models.values()))), "--sentences", str(text),
+             "-k", "1", "--json", "-q"], check=True, capture_output=True,
         )  # fmt: skip
-        nearest[text] = [row["sentence"] for row in json.loads(process.stdout)["nearest"]]
+        nearest[query] = json.loads(process.stdout)["nearest"][0]["sentence"]
     return {"text": texts[0], "reconstructions": back, "nearest": nearest}
 
 
@@ -212,7 +228,8 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
     axes.set_xticks(range(len(places)), [f"{first}–{last}\n{groups[first, last]}" for first, last in places])
     axes.set_xlabel("words of a text, and how many texts")
     axes.set_ylabel("BLEU of the reconstructions")
-    axes.set_ylim(0, 100)
+    highest = max(group["bleu"] for row in found.values() for group in row["by_length"] if group["texts"] >= DRAWN)
+    axes.set_ylim(0, min(100, 1.3 * highest))
     axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
@@ -258,6 +275,9 @@ def main() -> None:
     for name, model in models.items():
         train(text, model, ["--architecture", name, *flags])
         architectures[name] = reconstructed(held_out, model, options.threads)
+        if options.least_words:
+            architectures[name]["by_length"] = paragraphs_by_length(held_out, model)
+    lengths = [len(line.split()) for line in text.read_bytes().splitlines()]
     # So that a round takes the same time.
     lines = max(options.join, options.least_words // 15)
     ways = {name: trained_with(model) for name, model in models.items()}
@@ -271,17 +291,17 @@ def main() -> None:
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
         "corpus": options.corpus, "lines_of_a_text": options.join, "least_words": options.least_words,
-        "training_texts": len(text.read_bytes().splitlines()),
+        "training_texts": len(lengths), "words_of_a_text": round(statistics.mean(lengths), 1),
         "architectures": architectures, **compared(architectures),
         "paper_dimensions": large,
     }  # fmt: skip
-    if options.corpus == "documentation":
-        figures["examples"] = examples(held_out, models)
+    if options.least_words:
+        figures["examples"] = examples(text, held_out, models)
     if options.limit:
         print(json.dumps(figures, indent=2))
     else:
         report(options.name, figures)
-    shown = options.name == parser.get_default("name") and not options.limit
+    shown = options.name in SHOWN and not options.limit
     draw(architectures, (DOCS if shown else work) / f"{options.name}.svg")
     print(markdown(architectures))
 

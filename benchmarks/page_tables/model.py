@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from functools import partial
 
 from page_tables.kept_results import find, markdown
 
@@ -94,11 +95,15 @@ def sentence_encoders() -> str:
     return markdown("encoder | raw | centred | margin (CSLS) | both", rows)
 
 
-def autoencoders() -> str:
-    """How much of a caption each architecture gives back."""
+def autoencoders(results: str = "reconstruction") -> str:
+    """How much of a text each architecture reconstructs.
+
+    Args:
+        results: of `reconstruction.py`.
+    """
     rows = []
     for name, title in AUTOENCODERS.items():
-        there = find(f"reconstruction/architectures/{name}")
+        there = find(f"{results}/architectures/{name}")
         rows.append([
             title, f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
             f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %", f"{there['words_per_second']:,}",
@@ -107,12 +112,27 @@ def autoencoders() -> str:
     return markdown(head, rows)
 
 
+def reconstructed_paragraph() -> str:
+    """A held-out paragraph as each architecture reconstructs it."""
+    shown = find("reconstruction-paragraphs/examples")
+    rows = [["(the text)", shown["text"]]]
+    rows += [[title, shown["reconstructions"][name]] for name, title in AUTOENCODERS.items()]
+    return markdown("architecture | reconstruction", rows, 2)
+
+
+def nearest_paragraphs() -> str:
+    """The training paragraph that is nearest to each of some held-out ones."""
+    nearest = find("reconstruction-paragraphs/examples")["nearest"]
+    return markdown("held-out text | nearest of the training texts", [[*pair] for pair in nearest.items()], 2)
+
+
 def poolings() -> str:
     """Both poolings against the mean alone."""
     runs = (
         ("reconstruction-one-pass", "captions"), ("reconstruction", "captions"),
         ("reconstruction-64", "captions, a quarter of the hidden units (64)"),
         ("reconstruction-pairs", "texts of two captions, batches of 8"),
+        ("reconstruction-paragraphs", "paragraphs of captions, 50 and more words"),
     )  # fmt: skip
     rows = []
     for name, texts in runs:
@@ -191,7 +211,9 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
-    "autoencoders": autoencoders, "poolings": poolings, "sentence encoders": sentence_encoders,
+    "autoencoders": autoencoders, "autoencoders, paragraphs": lambda: autoencoders("reconstruction-paragraphs"),
+    "reconstructed paragraph": reconstructed_paragraph, "nearest paragraphs": nearest_paragraphs,
+    "poolings": poolings, "sentence encoders": sentence_encoders,
     "tagger": tagger, "nearest phrases": nearest_phrases,
     "grid of BRAE": grid_of_brae, "values of BRAE": values_of_brae,
 }  # fmt: skip
@@ -203,7 +225,18 @@ VALUES = {
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "gate above the LSTM": lambda: _above("lstm"),
     "gated LSTMs above the LSTM": lambda: _above("lstm", better="lstm-mean-max"),
+    "gated LSTMs above attention": lambda: _above("mean-max", better="lstm-mean-max"),
     "both poolings above the maximum": lambda: _above("max"),
     "both poolings above the mean": lambda: _above("mean"),
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
+    **{
+        f"{title}, {texts}": partial(_above, worse, f"reconstruction-{texts}", better)
+        for texts in ("paragraphs",)
+        for title, worse, better in (
+            ("gate above the LSTM", "lstm", "mean-max"), ("gated LSTMs above the LSTM", "lstm", "lstm-mean-max"),
+            ("gated LSTMs above attention", "mean-max", "lstm-mean-max"),
+            ("both poolings above the mean", "mean", "mean-max"),
+            ("both poolings above the maximum", "max", "mean-max"),
+        )
+    },
 }  # fmt: skip

@@ -238,7 +238,7 @@ VALUES = {
     "study: pairs without loss by the rule": lambda: NUMBERS[_rule_non_inferior()],
     "study: comparisons": lambda: f"{sum(len(contests(pair)) for pair in complete())}",
     "study: comparisons won": lambda: NUMBERS[_contested(1)],
-    "study: comparisons lost": lambda: NUMBERS[_contested(-1)],
+    "study: comparisons lost": lambda: NUMBERS[_contested(-1)] if _contested(-1) else "none",
     "study: seeds": _seeds,
     "study: pairs at 28 %": lambda: NUMBERS[_within(0.28, -0.5)],
     "study: pairs at 10 %": lambda: NUMBERS[_within(0.1, -1.5)],
