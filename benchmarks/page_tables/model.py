@@ -133,6 +133,7 @@ def poolings() -> str:
         ("reconstruction-64", "captions, a quarter of the hidden units (64)"),
         ("reconstruction-pairs", "texts of two captions, batches of 8"),
         ("reconstruction-paragraphs", "paragraphs of captions, 50 and more words"),
+        ("reconstruction-chinese", "Chinese lines of documentation"),
     )  # fmt: skip
     rows = []
     for name, texts in runs:
@@ -212,6 +213,7 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "autoencoders, paragraphs": lambda: autoencoders("reconstruction-paragraphs"),
+    "autoencoders, Chinese": lambda: autoencoders("reconstruction-chinese"),
     "reconstructed paragraph": reconstructed_paragraph, "nearest paragraphs": nearest_paragraphs,
     "poolings": poolings, "sentence encoders": sentence_encoders,
     "tagger": tagger, "nearest phrases": nearest_phrases,
@@ -231,7 +233,7 @@ VALUES = {
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
     **{
         f"{title}, {texts}": partial(_above, worse, f"reconstruction-{texts}", better)
-        for texts in ("paragraphs",)
+        for texts in ("paragraphs", "chinese")
         for title, worse, better in (
             ("gate above the LSTM", "lstm", "mean-max"), ("gated LSTMs above the LSTM", "lstm", "lstm-mean-max"),
             ("gated LSTMs above attention", "mean-max", "lstm-mean-max"),

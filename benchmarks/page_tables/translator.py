@@ -110,11 +110,14 @@ def margins(runs: str = "margin", losses: Sequence[str] = _MARGINAL) -> str:
 
     Args:
         runs: how the names of the runs begin.
-        losses: those with a margin.
+        losses: those with a margin; one that was not trained with all of them has no row.
     """
     rows = []
     for loss in losses:
-        values = [RUNS.record(f"{runs}-{loss}-{value}")["dev"]["bleu"] for value in MARGINS]
+        records = [RUNS.record(f"{runs}-{loss}-{value}") for value in MARGINS]
+        if None in records:
+            continue
+        values = [record["dev"]["bleu"] for record in records]
         best = max(values)
         rows.append([loss, *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
     return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
