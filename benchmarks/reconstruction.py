@@ -64,7 +64,7 @@ DRAWN = 10
 # Longest text of each group of paragraphs but the last: those of `reconstruct --by-length` are too wide.
 PARAGRAPHS = (49, 54, 59, 64, 69, 74, 79)
 # Results with a figure in the documents.
-SHOWN = ("reconstruction", "reconstruction-paragraphs", "reconstruction-paragraphs-en", "reconstruction-paragraphs-zh")
+SHOWN = ("reconstruction", "reconstruction-paragraphs")
 COLOURS = {
     "mean-max": ("#0072b2", "-", "o"),
     "mean": ("#009e73", "--", "s"),

@@ -161,7 +161,7 @@ def run(name: str, corpus: str, loss: str, options: dict[str, Any], epochs: int,
     table = target_vectors(corpus, settings.centring)
     folder = WORK / "translators" / name
     interrupted = (folder / CHECKPOINT).exists()
-    times = _Times(folder.with_suffix(".times"), interrupted)
+    times = _Times(folder.with_name(f"{name}.times"), interrupted)
     model = train_translator(
         pairs,
         development,

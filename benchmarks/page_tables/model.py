@@ -210,6 +210,16 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
     return f"{there[better]['bleu'] - there[name]['bleu']:.1f}"
 
 
+# How the name of a value ends -> results of `reconstruction.py`.
+_TEXTS = {
+    "": "reconstruction", ", paragraphs": "reconstruction-paragraphs", ", Chinese": "reconstruction-chinese",
+}  # fmt: skip
+# How the name of a value begins -> the better and the worse architecture.
+_COMPARED = {
+    "gate above the LSTM": ("mean-max", "lstm"), "gated LSTMs above the LSTM": ("lstm-mean-max", "lstm"),
+    "gated LSTMs above attention": ("lstm-mean-max", "mean-max"),
+    "both poolings above the maximum": ("mean-max", "max"), "both poolings above the mean": ("mean-max", "mean"),
+}  # fmt: skip
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "autoencoders, paragraphs": lambda: autoencoders("reconstruction-paragraphs"),
@@ -225,20 +235,10 @@ VALUES = {
     ),
     "hours of ten epochs, syntax": lambda: _hours("syntax, preset paper", _SYNTAX, 10),
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
-    "gate above the LSTM": lambda: _above("lstm"),
-    "gated LSTMs above the LSTM": lambda: _above("lstm", better="lstm-mean-max"),
-    "gated LSTMs above attention": lambda: _above("mean-max", better="lstm-mean-max"),
-    "both poolings above the maximum": lambda: _above("max"),
-    "both poolings above the mean": lambda: _above("mean"),
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
     **{
-        f"{title}, {texts}": partial(_above, worse, f"reconstruction-{texts}", better)
-        for texts in ("paragraphs", "chinese")
-        for title, worse, better in (
-            ("gate above the LSTM", "lstm", "mean-max"), ("gated LSTMs above the LSTM", "lstm", "lstm-mean-max"),
-            ("gated LSTMs above attention", "mean-max", "lstm-mean-max"),
-            ("both poolings above the mean", "mean", "mean-max"),
-            ("both poolings above the maximum", "max", "mean-max"),
-        )
+        f"{title}{texts}": partial(_above, worse, results, better)
+        for texts, results in _TEXTS.items()
+        for title, (better, worse) in _COMPARED.items()
     },
 }  # fmt: skip

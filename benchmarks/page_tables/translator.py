@@ -25,7 +25,7 @@ _SYSTEMS = {
     "syn-projection, random targets": "random",
 }
 _MARGINAL = ("syn-projection", "syn-difference", "sampled", "most-informative")
-# What is tuned of each loss in the paper's size.
+# Tuned options of each loss in the paper's size.
 _TUNED = {**dict.fromkeys(PAPER_MARGINAL, ("margin",)), "vmf": ("length_weight", "alignment_weight")}
 _ACCURACIES = ("accuracy@1", "accuracy@2", "accuracy@5", "accuracy@10")
 _COSINES = ("right: cosine with the nearest", "wrong: cosine with the nearest", "wrong: cosine with the target")
