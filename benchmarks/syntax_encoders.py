@@ -53,7 +53,7 @@ TRAINING = {
     "autoencoder": [
         "--epochs", "3", "--min-count", "5", "--learning-rate", "0.001", "--batch-size", "16", "--dropout", "0",
     ],
-    "bert": ["--epochs", "5"],
+    "bert": ["--epochs", "3"],
 }  # fmt: skip
 
 

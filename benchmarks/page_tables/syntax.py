@@ -13,6 +13,16 @@ from page_tables.kept_results import difference, find, markdown
 
 RUNS = StoredStudy("syntax")
 
+# Encoders of texts, by their names in the results.
+_ENCODERS = {
+    "autoencoder": "gated mean-max autoencoder", "bert": "BERT, mean of the last layer",
+    "sentence": "sentence-transformers, phrases of captions", "syntax": "encoder of syntax, `default`",
+}  # fmt: skip
+# Table 4 of Liu et al. (2019), on its sentences.
+_PAPER_TABLE_4 = {
+    "en": {"USE": "71.8 / 55.7", "BERT, mean": "89.1 / 84.7", "LASER": "86.3 / 76.7"},
+    "zh": {"USE": "39.2 / 30.2", "BERT, mean": "65.8 / 67.1", "LASER": "56.9 / 45.2"},
+}
 # Baselines of the encoder, in order, and their names.
 _CONTROLS = {"untrained": "untrained", "words": "TF-IDF", "random": "noise", "tags": "counts of tags"}
 
@@ -59,6 +69,21 @@ def groups() -> str:
         return [f"{found['groups']:,} / {found['grouped']:,}", paper]
 
     return _rows("groups", _nearest, more)
+
+
+def encoders() -> str:
+    """Encoders that have not learnt syntax, next to the encoder of syntax; held-out sentences, one seed."""
+    rows = []
+    for language, kinds in find("syntax_encoders/languages").items():
+        own = RUNS.record("default-1")["groups"][language]["vectors"]
+        for kind, figures in {**kinds, "syntax": own["model"], "TF-IDF": own["words"]}.items():
+            rows.append([
+                language, _ENCODERS.get(kind, kind), f"{figures.get('dimension', '')}", _nearest([figures]),
+                f"{figures['fd']:.3f}", f"{figures['rho']:.2f}",
+            ])  # fmt: skip
+        for name, nearest in _PAPER_TABLE_4[language].items():
+            rows.append([language, f"{name}, in the paper", "", nearest, "", ""])
+    return markdown("language | encoder | size | 1-NN / 5-NN | FD | rho", rows, 2)
 
 
 def phrases() -> str:
@@ -123,6 +148,7 @@ def unsupported() -> str:
 
 
 TABLES = {
-    "syntax groups": groups, "syntax phrases": phrases, "syntax distances": distances, "syntax transfer": transfer,
-    "syntax pruning": pruning, "supported tags": supported, "unsupported tags": unsupported,
+    "syntax groups": groups, "syntax encoders": encoders, "syntax phrases": phrases, "syntax distances": distances,
+    "syntax transfer": transfer, "syntax pruning": pruning, "supported tags": supported,
+    "unsupported tags": unsupported,
 }  # fmt: skip

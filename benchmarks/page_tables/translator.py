@@ -118,23 +118,31 @@ def margins(runs: str = "margin", losses: Sequence[str] = _MARGINAL) -> str:
         if None in records:
             continue
         values = [record["dev"]["bleu"] for record in records]
-        best = max(values)
-        rows.append([loss, *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
+        rows.append([loss, *(_marked(value, max(values)) for value in values)])
     return markdown("loss | " + " | ".join(f"{value:g}" for value in MARGINS), rows)
 
 
-def regularisers_of_vmf() -> str:
-    """BLEU on the development set by the two regularisers of vMF, after a short training."""
-    grid = {
-        (length, alignment): RUNS.record(f"regularisers-{length}-{alignment}")["dev"]["bleu"]
-        for length in LENGTH_WEIGHTS
-        for alignment in ALIGNMENT_WEIGHTS
-    }
-    best = max(grid.values())
+def _marked(value: float | None, best: float) -> str:
+    """A value, in bold if it is the best one."""
+    if value is None:
+        return ""
+    return f"**{value:.2f}**" if value == best else f"{value:.2f}"
+
+
+def regularisers_of_vmf(runs: str = "regularisers") -> str:
+    """BLEU on the development set by the two regularisers of vMF, after a short training; empty where there is none.
+
+    Args:
+        runs: how the names of the runs begin.
+    """
+    grid = [
+        [RUNS.record(f"{runs}-{length}-{alignment}") for alignment in ALIGNMENT_WEIGHTS] for length in LENGTH_WEIGHTS
+    ]
+    best = max(record["dev"]["bleu"] for row in grid for record in row if record)
     rows = []
-    for length in LENGTH_WEIGHTS:
-        values = [grid[length, alignment] for alignment in ALIGNMENT_WEIGHTS]
-        rows.append([f"{length:g}", *(f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in values)])
+    for length, records in zip(LENGTH_WEIGHTS, grid, strict=True):
+        values = [record["dev"]["bleu"] if record else None for record in records]
+        rows.append([f"{length:g}", *(_marked(value, best) for value in values)])
     head = ["weight of the length \\ factor of the dot product", *(f"{alignment:g}" for alignment in ALIGNMENT_WEIGHTS)]
     return markdown(" | ".join(head), rows)
 
@@ -162,7 +170,7 @@ def other_pairs() -> str:
 
 def paper_size() -> str:
     """Translators of the paper's size, trained as in the paper, and a small one of the same pairs."""
-    losses = [*PAPER_LOSSES, *(f"tuned-{loss}" for loss in PAPER_MARGINAL)]
+    losses = [*PAPER_LOSSES, *(f"tuned-{loss}" for loss in PAPER_LOSSES)]
     runs = {"third-1": "gru", **{f"paper-third-{loss}-1": "lstm" for loss in losses}}
     first, vmf = (_samples_of(name) for name in ("third-1", "paper-third-vmf-1"))
     rows = []
@@ -206,4 +214,6 @@ TABLES = {
     "regularisers of vmf": regularisers_of_vmf, "neighbours of negatives": negatives,
     "translators of the paper's size": paper_size,
     "margins in the paper's size": lambda: margins("paper-margin", PAPER_MARGINAL),
+    "margins towards plain targets": lambda: margins("plain-margin", PAPER_MARGINAL),
+    "regularisers in the paper's size": lambda: regularisers_of_vmf("paper-regularisers"),
 }  # fmt: skip

@@ -113,6 +113,8 @@ _LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
     "sampled": {"margin": 0.75},
     "most-informative": {"margin": 0.75},
 }
+# The same for target vectors that are not centred: their cosines are larger, and so are the margins.
+_PLAIN_LOSS_DEFAULTS: dict[str, dict[str, Any]] = {"syn-projection": {"margin": 0.5}}
 # Training of the paper's preset follows the paper.
 _TRAINING_OF_THE_PAPER: dict[str, Any] = {
     "centring": "plain",
@@ -196,7 +198,10 @@ class TranslatorSettings(DeclaredSettings):
         if self.loss not in SOFTMAX_LOSSES:
             if self.loss not in losses():
                 raise ValueError(f"unknown loss {self.loss!r} of a translator; expected one of {', '.join(losses())}")
-            chosen = objective(self.loss, {**_LOSS_DEFAULTS.get(self.loss, {}), **self.loss_options})
+            defaults = _LOSS_DEFAULTS.get(self.loss, {})
+            if self.centring == "plain":
+                defaults = {**defaults, **_PLAIN_LOSS_DEFAULTS.get(self.loss, {})}
+            chosen = objective(self.loss, {**defaults, **self.loss_options})
             object.__setattr__(self, "loss_options", option_values(chosen))
         elif self.loss_options:
             raise ValueError(f"{self.loss} has no option {next(iter(self.loss_options))}; it takes no options")

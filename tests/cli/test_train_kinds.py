@@ -35,6 +35,14 @@ def test_help_of_a_kind_shows_its_defaults_and_those_of_the_loss_and_architectur
     assert "--temperature" not in text
     text = help_text("translator", "--loss", "vmf")
     assert "--length-weight X Weight of the length of the prediction, a regulariser. [default: 0.02]" in text
+    for arguments, margin in (
+        ((), 0.25),
+        (("--preset", "lstm"), 0.5),
+        (("--preset", "lstm", "--centring=centred"), 0.25),
+    ):
+        assert f"--margin X Margin between true and negative partner. [default: {margin}]" in help_text(
+            "translator", *arguments
+        )
 
 
 @pytest.mark.parametrize("kind", ["phrases", "translator"])

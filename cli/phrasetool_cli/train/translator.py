@@ -12,7 +12,7 @@ import click
 from phrasetool.errors import DataError
 from phrasetool.options import registered
 from phrasetool.phrase_encoder.losses import OBJECTIVES
-from phrasetool.translator.settings import TranslatorSettings, losses
+from phrasetool.translator.settings import CENTRINGS, PRESETS, TranslatorSettings, losses
 from phrasetool_cli.command import sections, value_of
 from phrasetool_cli.progress import TerminalWatch
 from phrasetool_cli.train.pair_files import PairFiles, dev_option, min_pair_count_option
@@ -77,9 +77,12 @@ def _declared() -> list[Declaration]:
 
 
 def _shown(arguments: Sequence[str]) -> Shown:
-    """Show the options of the loss that the arguments name, with the defaults of a translator."""
+    """Show the options of the loss that the arguments name, with the defaults for their preset and targets."""
     loss = value_of(arguments, "--loss") or TranslatorSettings.loss
-    return Shown(frozenset([loss]), TranslatorSettings(loss=loss).loss_options if loss in losses() else {})
+    known = {"preset": PRESETS, "centring": CENTRINGS}
+    named = {name: value for name, some in known.items() if (value := value_of(arguments, f"--{name}")) in some}
+    defaults = TranslatorSettings.from_options(named, loss=loss).loss_options if loss in losses() else {}
+    return Shown(frozenset([loss]), defaults)
 
 
 @click.command(cls=SettingsCommand, declared=_declared, shown=_shown, epilog=_EXAMPLE)

@@ -23,7 +23,16 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
 def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
     assert TranslatorSettings(loss="vmf").loss_options["length_weight"] == 0.02
     assert TranslatorSettings().loss_options == {"margin": 0.25}
-    assert TranslatorSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
+    assert TranslatorSettings.from_options({"margin": 1.5}, loss="syn-projection").loss_options == {"margin": 1.5}
+
+
+def test_margins_follow_the_targets():
+    lstm = TranslatorSettings.from_options({"preset": "lstm"})
+    assert (lstm.centring, lstm.loss_options) == ("plain", {"margin": 0.5})
+    assert TranslatorSettings(centring="plain").loss_options == {"margin": 0.5}
+    assert TranslatorSettings.from_options({"preset": "lstm", "centring": "centred"}).loss_options == {"margin": 0.25}
+    asked_for = TranslatorSettings.from_options({"preset": "lstm", "margin": 0.75}, loss="syn-projection")
+    assert asked_for.loss_options == {"margin": 0.75}
 
 
 def test_presets_give_sizes():
