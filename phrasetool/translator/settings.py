@@ -114,7 +114,10 @@ _LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
     "most-informative": {"margin": 0.75},
 }
 # The same for target vectors that are not centred: their cosines are larger, and so are the margins.
-_PLAIN_LOSS_DEFAULTS: dict[str, dict[str, Any]] = {"syn-projection": {"margin": 0.5}}
+_PLAIN_LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
+    "syn-projection": {"margin": 0.5},
+    "syn-difference": {"margin": 0.75},
+}
 # Training of the paper's preset follows the paper.
 _TRAINING_OF_THE_PAPER: dict[str, Any] = {
     "centring": "plain",
