@@ -49,7 +49,7 @@ from phrasetool.training.run import CHECKPOINT
 FOLDER = WORK / "syntax-encoders"
 LANGUAGES = ("en", "zh")
 COMPARED = 1000
-# One of so many sentences is learnt from.
+# Encoders are trained on every third sentence.
 EVERY = 3
 # Options of training, by encoder.
 TRAINING = {

@@ -130,7 +130,7 @@ def _marked(value: float | None, best: float) -> str:
 
 
 def regularisers_of_vmf(runs: str = "regularisers") -> str:
-    """BLEU on the development set by the two regularisers of vMF, after a short training; empty where there is none.
+    """BLEU on the development set by the two regularisers of vMF, after a short training; untried pairs are empty.
 
     Args:
         runs: how the names of the runs begin.
@@ -195,6 +195,12 @@ def paper_size() -> str:
     return markdown(head, rows, 3)
 
 
+def syn_losses() -> str:
+    """BLEU of the two synthetic losses in the paper's size, each with its best margin: the difference."""
+    both = [_samples_of(f"paper-third-tuned-{loss}-1") for loss in PAPER_MARGINAL]
+    return difference(compared([both[0]], [both[1]]))
+
+
 def speed() -> str:
     """Pairs a second, and how much longer a step takes than that of syn-projection, by the size of the vocabulary."""
     sizes = find("translator_speed/sizes")
@@ -217,3 +223,4 @@ TABLES = {
     "margins towards plain targets": lambda: margins("plain-margin", PAPER_MARGINAL),
     "regularisers in the paper's size": lambda: regularisers_of_vmf("paper-regularisers"),
 }  # fmt: skip
+VALUES = {"syn-difference above syn-projection, paper's size": syn_losses}

@@ -113,7 +113,7 @@ _LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
     "sampled": {"margin": 0.75},
     "most-informative": {"margin": 0.75},
 }
-# The same for target vectors that are not centred: their cosines are larger, and so are the margins.
+# Margins for target vectors that are not centred: their cosines with each other are larger.
 _PLAIN_LOSS_DEFAULTS: dict[str, dict[str, Any]] = {
     "syn-projection": {"margin": 0.5},
     "syn-difference": {"margin": 0.75},

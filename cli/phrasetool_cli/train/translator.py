@@ -80,7 +80,7 @@ def _shown(arguments: Sequence[str]) -> Shown:
     """Show the options of the loss that the arguments name, with the defaults for their preset and targets."""
     loss = value_of(arguments, "--loss") or TranslatorSettings.loss
     known = {"preset": PRESETS, "centring": CENTRINGS}
-    named = {name: value for name, some in known.items() if (value := value_of(arguments, f"--{name}")) in some}
+    named = {name: value for name, names in known.items() if (value := value_of(arguments, f"--{name}")) in names}
     defaults = TranslatorSettings.from_options(named, loss=loss).loss_options if loss in losses() else {}
     return Shown(frozenset([loss]), defaults)
 

@@ -23,7 +23,7 @@ def test_every_loss_makes_settings_and_what_they_say_comes_back():
 def test_wishes_of_a_translator_give_way_to_what_is_asked_for():
     assert TranslatorSettings(loss="vmf").loss_options["length_weight"] == 0.02
     assert TranslatorSettings().loss_options == {"margin": 0.25}
-    assert TranslatorSettings.from_options({"margin": 1.5}, loss="syn-projection").loss_options == {"margin": 1.5}
+    assert TranslatorSettings.from_options({"margin": 0.5}, loss="syn-projection").loss_options == {"margin": 0.5}
 
 
 def test_margins_follow_the_targets():
