@@ -11,8 +11,9 @@ With `--join 2`, a text is two captions.  With `--corpus documentation`, it is a
 English or Chinese; with `--least-words 50`, consecutive lines of at least 50 words together.  Such a trial of other
 texts, dimensions or passes has its `--name`; its figure stays with its models, but for those in `SHOWN`.
 
-Speed: whole epochs over 6,400 of the captions, all architectures in turn, medians; words are counted with the end of
-each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's dimensions, over 640.
+Speed: whole epochs over 6,400 of the captions (`--timed`), all architectures in turn, medians; words are counted with
+the end of each caption, which is predicted too.  Besides, the two gated mean-max autoencoders in the paper's
+dimensions, over a tenth as many, unless all have these dimensions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -41,6 +42,7 @@ from phrasetool.autoencoder.settings import ARCHITECTURES, AutoencoderSettings
 from phrasetool.autoencoder.training import AutoencoderTrainer
 from phrasetool.nn.device import choose_device
 from phrasetool.phrases import Phrases
+from phrasetool.smt.evaluation.metrics import evaluate
 from phrasetool.training.data import frequent_words, in_vocabulary
 from phrasetool.training.run import CHECKPOINT
 from phrasetool.vocabulary import Vocabulary
@@ -53,18 +55,23 @@ CORPORA: dict[str, Callable[[str], Path]] = {
     "captions": lambda language: reference().parent / "mono" / f"mono.{language}.gz",
     "documentation": lambda language: DATA / "pydocs-zh-en" / f"train.{language}.gz",
 }
-TIMED = 6400
-# The paper's, section 4.1; and how many captions are enough to time them.
+# The paper's, section 4.1.
 PAPER = {"word_units": 512, "hidden": 1024, "heads": 8}
-TIMED_LARGE = 640
 # Texts whose nearest ones are shown.
 EXAMPLES = 3
 # Groups of fewer captions are not drawn.
 DRAWN = 10
 # Longest text of each group of paragraphs but the last: those of `reconstruct --by-length` are too wide.
 PARAGRAPHS = (49, 54, 59, 64, 69, 74, 79)
+# Architectures that are compared: the one that should be better, and the other.
+COMPARED = (
+    ("mean-max", "lstm"), ("lstm-mean-max", "lstm"), ("lstm-mean-max", "mean-max"),
+    ("mean-max", "max"), ("mean-max", "mean"),
+)  # fmt: skip
 # Results with a figure in the documents.
-SHOWN = ("reconstruction", "reconstruction-paragraphs")
+SHOWN = (
+    "reconstruction", "reconstruction-paragraphs", "reconstruction-paper", "reconstruction-chinese-paragraphs",
+)  # fmt: skip
 COLOURS = {
     "mean-max": ("#0072b2", "-", "o"),
     "mean": ("#009e73", "--", "s"),
@@ -181,6 +188,8 @@ def timed(
     text: Path, ways: dict[str, AutoencoderSettings], texts: int, rounds: int, device: torch.device
 ) -> dict[str, dict[str, Any]]:
     """Training speed on some of the captions, with the vocabulary of all."""
+    if not ways:
+        return {}
     everything, symbols = read_texts(str(text))
     settings = next(iter(ways.values()))
     vocabulary = frequent_words(everything, symbols.words, settings.min_count, settings.vocabulary_size)
@@ -200,16 +209,23 @@ def times_as_fast(speeds: dict[str, dict[str, Any]]) -> float | None:
     return round(ours / recurrent, 2) if ours and recurrent else None
 
 
-def compared(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Advantage of the gated mean-max autoencoder with self-attention over all others that were trained."""
-    ours, others = found.get("mean-max", {}), {name: row for name, row in found.items() if name != "mean-max"}
-    if "bleu" not in ours:
-        return {}
-    return {
-        "bleu_above": {name: round(ours["bleu"] - row["bleu"], 2) for name, row in others.items()},
-        "times_as_fast_as_lstm_mean_max": times_as_fast(found),
-        "bars": {"bleu_above mean, max": 10, "bleu_above lstm": 0, "times_as_fast_as_lstm_mean_max": 1},
-    }
+def differences(held_out: Path, models: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """BLEU of one architecture less that of another, with the 95 % interval and p of a paired bootstrap over texts."""
+    texts, *back = (
+        path.read_text("utf-8").splitlines()
+        for path in (held_out, *(model / "held-out.back" for model in models.values()))
+    )
+    lines = dict(zip(models, back, strict=True))
+    compared = {}
+    for one, other in COMPARED:
+        if one in lines and other in lines:
+            (bleu,) = evaluate([lines[other], lines[one]], [texts], metrics=["bleu"])
+            system = bleu.systems[1]
+            compared[f"{one} - {other}"] = {
+                "difference": round(cast(float, system.difference), 2), "p": round(cast(float, system.p_value), 4),
+                "interval": [round(cast(float, end), 2) for end in (system.difference_low, system.difference_high)],
+            }  # fmt: skip
+    return compared
 
 
 def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
@@ -254,7 +270,10 @@ def main() -> None:
     parser.add_argument("--language", default="en", choices=("en", "de", "zh"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=5, help="epochs timed of each architecture")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="epochs timed of each architecture; 0: earlier speeds stay"
+    )
+    parser.add_argument("--timed", type=int, default=6400, help="captions of a timed epoch")
     parser.add_argument("--limit", type=int, help="captions, for a trial; then no results are kept")
     parser.add_argument("--join", type=int, default=1, help="lines of a text")
     parser.add_argument("--least-words", type=int, default=0, help="words of a text, in place of lines")
@@ -274,26 +293,27 @@ def main() -> None:
     large = before.get("paper_dimensions", {})
     for name, model in models.items():
         train(text, model, ["--architecture", name, *flags])
-        architectures[name] = reconstructed(held_out, model, options.threads)
+        architectures[name] = {**architectures.get(name, {}), **reconstructed(held_out, model, options.threads)}
         if options.least_words:
             architectures[name]["by_length"] = paragraphs_by_length(held_out, model)
     lengths = [len(line.split()) for line in text.read_bytes().splitlines()]
     # So that a round takes the same time.
     lines = max(options.join, options.least_words // 15)
-    ways = {name: trained_with(model) for name, model in models.items()}
-    for name, speed in timed(text, ways, TIMED // lines, options.rounds, device).items():
+    ways = {name: trained_with(model) for name, model in models.items() if options.rounds}
+    for name, speed in timed(text, ways, options.timed // lines, options.rounds, device).items():
         architectures[name].update(speed)
-    if ways.keys() >= {"mean-max", "lstm-mean-max"}:
+    narrow = any(getattr(settings, name) != size for settings in ways.values() for name, size in PAPER.items())
+    if narrow and ways.keys() >= {"mean-max", "lstm-mean-max"}:
         wide = {name: replace(ways[name], **PAPER) for name in ("mean-max", "lstm-mean-max")}
-        speeds = timed(text, wide, TIMED_LARGE // lines, options.rounds, device)
+        speeds = timed(text, wide, options.timed // 10 // lines, options.rounds, device)
         large = {**PAPER, "speeds": speeds, "times_as_fast_as_lstm_mean_max": times_as_fast(speeds)}
     architectures = {name: architectures[name] for name in ARCHITECTURES if name in architectures}
     figures = {
         "language": options.language, "device": str(device), "threads": options.threads, "flags": flags,
         "corpus": options.corpus, "lines_of_a_text": options.join, "least_words": options.least_words,
         "training_texts": len(lengths), "words_of_a_text": round(statistics.mean(lengths), 1),
-        "architectures": architectures, **compared(architectures),
-        "paper_dimensions": large,
+        "architectures": architectures, "differences": differences(held_out, models),
+        "times_as_fast_as_lstm_mean_max": times_as_fast(architectures), "paper_dimensions": large,
     }  # fmt: skip
     if options.least_words:
         figures["examples"] = examples(text, held_out, models)
