@@ -24,6 +24,7 @@ from torch.optim import Optimizer, SparseAdam
 
 from phrasetool.disk.folders import scratch_folder
 from phrasetool.errors import ModelError, PhraseToolError, reason
+from phrasetool.nn.device import subnormals_as_zero
 from phrasetool.training.run import (
     CHECKPOINT,
     UNFINISHED_CHECKPOINT,
@@ -243,7 +244,8 @@ class EpochTrainer(Trainer[Report]):
     def run_epoch(self, tick: Tick) -> Report:
         """Run an epoch and return its report."""
         # A checkpoint keeps no random state.
-        loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
+        with subnormals_as_zero():
+            loss = self._pass(np.random.default_rng([*self._seed, self.epoch + 1]), tick)
         self.epoch += 1
         report = self._report(loss)
         self._judge(asdict(report))

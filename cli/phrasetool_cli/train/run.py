@@ -88,7 +88,7 @@ class RunOptions:
         return cls(Path(folder), **{one.name: values.pop(one.name) for one in fields(cls) if one.name != "folder"})
 
     def ready(self, inputs: Iterable[str], precision: str = FLOAT32) -> torch.device:
-        """Check that files are there, and the device; returns the device.
+        """Check that files are there, and the device; prepare PyTorch's threads; returns the device.
 
         Args:
             inputs: the files.
@@ -97,8 +97,10 @@ class RunOptions:
         Raises:
             PhraseToolError: what cannot be used or read.
         """
-        from phrasetool.nn.device import choose_device
+        from phrasetool.nn.device import choose_device, subnormals_as_zero
 
+        # For PyTorch's other threads, which are not started yet; `EpochTrainer` does it for the thread that it runs in.
+        click.get_current_context().with_resource(subnormals_as_zero())
         check_inputs(inputs)
         device = choose_device(self.device)
         check_precision(precision, device)

@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from phrasetool.errors import DeviceError
-from phrasetool.nn.device import PRECISIONS, autocast, check_precision, choose_device, one_torch_thread
+from phrasetool.nn.device import (
+    PRECISIONS,
+    autocast,
+    check_precision,
+    choose_device,
+    one_torch_thread,
+    subnormals_as_zero,
+    takes_subnormals_for_zero,
+)
 
 CPU = torch.device("cpu")
 
@@ -115,3 +123,18 @@ def test_a_gpu_beyond_the_last_one(monkeypatch):
     ) as caught:
         choose_device("cuda:2")
     assert caught.value.remedy == "another device"
+
+
+def test_subnormal_numbers_are_zero_inside_and_as_before_afterwards():
+    # 1e-42: the bits of a subnormal number, as a product would already be 0.
+    tiny = torch.full((4,), 700, dtype=torch.int32).view(torch.float32)
+    assert not takes_subnormals_for_zero()
+    with subnormals_as_zero():
+        assert takes_subnormals_for_zero()
+        assert not (tiny * 1.5).view(torch.int32).any()
+        assert float(torch.tensor(1e-37) * 0.5) > 0
+        with pytest.raises(KeyError), subnormals_as_zero():
+            raise KeyError
+        assert takes_subnormals_for_zero()
+    assert not takes_subnormals_for_zero()
+    assert (tiny * 1.5).view(torch.int32).all()

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from phrasetool.nn.device import takes_subnormals_for_zero
 from phrasetool.training.loop import ADAM, EpochTrainer, LearntParameters, train_epochs
 from phrasetool.training.run import StartError, TrainingRun
 
@@ -24,11 +25,12 @@ class Toy(EpochTrainer[Report]):
 
     def __init__(self, development=None, epochs=5, patience=None, seed=3):
         self.point = nn.Parameter(torch.full((3,), 4.0))
-        self.development, self.shares = development, []
+        self.development, self.shares, self.took_zero = development, [], []
         adam = torch.optim.Adam([self.point], lr=0.1)
         super().__init__(LearntParameters({"point": self.point}, {ADAM: adam}), (seed, 1), epochs, STEPS, patience)
 
     def _pass(self, rng, tick):
+        self.took_zero.append(takes_subnormals_for_zero())
         losses = []
         for number in range(STEPS):
             self.shares.append(self.share(number))
@@ -56,6 +58,8 @@ def test_epochs_and_updates_are_counted_and_reported():
     assert ticks == [1] * 5 * STEPS
     assert toy.shares == pytest.approx([number / (5 * STEPS) for number in range(5 * STEPS)])
     assert reports[-1].loss < reports[0].loss
+    assert toy.took_zero == [True] * 5
+    assert not takes_subnormals_for_zero()
     assert toy.best is None
     last = toy.point.detach().clone()
     toy.learnt.take_best()
