@@ -6,7 +6,7 @@ import math
 import statistics
 from functools import partial
 
-from page_tables.kept_results import find, markdown
+from page_tables.kept_results import difference, find, markdown
 
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
 LOSSES = ("in-batch", "max-margin", "sampled", "most-informative", "syn-projection", "syn-difference", "vmf")
@@ -99,17 +99,36 @@ def autoencoders(results: str = "reconstruction") -> str:
     """How much of a text each architecture reconstructs.
 
     Args:
-        results: of `reconstruction.py`.
+        results: of `reconstruction.py`, with all or some of the architectures, and their speeds if they were timed.
     """
+    architectures = find(f"{results}/architectures")
+    shown = {name: architectures[name] for name in AUTOENCODERS if name in architectures}
+    timed = all("words_per_second" in there for there in shown.values())
+    rows = [
+        [
+            AUTOENCODERS[name], f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
+            f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %",
+            *([f"{there['words_per_second']:,}"] if timed else []),
+        ]
+        for name, there in shown.items()
+    ]  # fmt: skip
+    head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | exact match"
+    return markdown(head + " | words per second in training" * timed, rows)
+
+
+def architectures_compared() -> str:
+    """BLEU of one architecture less that of another, on the texts whose models have all been compared."""
+    texts = {
+        "reconstruction-paper": "captions, paper's dimensions", "reconstruction-paragraphs": "paragraphs",
+        "reconstruction-chinese": "Chinese lines", "reconstruction-chinese-paragraphs": "Chinese paragraphs",
+    }  # fmt: skip
+    found = {title: find(f"{name}/differences") for name, title in texts.items()}
     rows = []
-    for name, title in AUTOENCODERS.items():
-        there = find(f"{results}/architectures/{name}")
-        rows.append([
-            title, f"{there['dimension']}", f"{there['bleu']:.1f}", f"{there['rouge_1']:.1f}",
-            f"{there['rouge_2']:.1f}", f"{there['exact']:.1f} %", f"{there['words_per_second']:,}",
-        ])  # fmt: skip
-    head = "architecture | size of the vector | BLEU | ROUGE-1 | ROUGE-2 | exact match | words per second in training"
-    return markdown(head, rows)
+    for one, other in dict.fromkeys(_COMPARED.values()):
+        measured = [there.get(f"{one} - {other}") for there in found.values()]
+        cells = [difference(each) if each else "" for each in measured]
+        rows.append([f"{AUTOENCODERS[one]}, less {AUTOENCODERS[other]}", *cells])
+    return markdown(" | ".join(["difference in BLEU", *found]), rows)
 
 
 def reconstructed_paragraph() -> str:
@@ -131,9 +150,11 @@ def poolings() -> str:
     runs = (
         ("reconstruction-one-pass", "captions"), ("reconstruction", "captions"),
         ("reconstruction-64", "captions, a quarter of the hidden units (64)"),
+        ("reconstruction-paper", "captions, the paper's dimensions, batches of 32"),
         ("reconstruction-pairs", "texts of two captions, batches of 8"),
         ("reconstruction-paragraphs", "paragraphs of captions, 50 and more words"),
         ("reconstruction-chinese", "Chinese lines of documentation"),
+        ("reconstruction-chinese-paragraphs", "Chinese paragraphs of documentation, 50 and more words"),
     )  # fmt: skip
     rows = []
     for name, texts in runs:
@@ -141,7 +162,7 @@ def poolings() -> str:
         both, mean = (find(f"{name}/architectures/{pooling}/bleu") for pooling in ("mean-max", "mean"))
         passes = flags[flags.index("--epochs") + 1]
         rows.append([texts, passes, f"{both:.1f}", f"{mean:.1f}", f"{both - mean:+.1f}"])
-    return markdown("texts | passes | mean-max | mean | difference", rows)
+    return markdown("texts | epochs | mean-max | mean | difference", rows)
 
 
 def nearest_phrases() -> str:
@@ -213,6 +234,7 @@ def _above(name: str, path: str = "reconstruction", better: str = "mean-max") ->
 # How the name of a value ends -> results of `reconstruction.py`.
 _TEXTS = {
     "": "reconstruction", ", paragraphs": "reconstruction-paragraphs", ", Chinese": "reconstruction-chinese",
+    ", paper's dimensions": "reconstruction-paper", ", Chinese paragraphs": "reconstruction-chinese-paragraphs",
 }  # fmt: skip
 # How the name of a value begins -> the better and the worse architecture.
 _COMPARED = {
@@ -224,15 +246,15 @@ TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "autoencoders, paragraphs": lambda: autoencoders("reconstruction-paragraphs"),
     "autoencoders, Chinese": lambda: autoencoders("reconstruction-chinese"),
+    "autoencoders, Chinese paragraphs": lambda: autoencoders("reconstruction-chinese-paragraphs"),
+    "autoencoders, paper's dimensions": lambda: autoencoders("reconstruction-paper"),
+    "architectures compared": architectures_compared,
     "reconstructed paragraph": reconstructed_paragraph, "nearest paragraphs": nearest_paragraphs,
     "poolings": poolings, "sentence encoders": sentence_encoders,
     "tagger": tagger, "nearest phrases": nearest_phrases,
     "grid of BRAE": grid_of_brae, "values of BRAE": values_of_brae,
 }  # fmt: skip
 VALUES = {
-    "hours of an epoch, mean-max": lambda: _hours(
-        "autoencoder, mean-max, 2,048 units", find("reconstruction/training_texts"), 1
-    ),
     "hours of ten epochs, syntax": lambda: _hours("syntax, preset paper", _SYNTAX, 10),
     "hours of twenty epochs, translator": lambda: _hours("translator, preset lstm", _MULTI30K, 20),
     "both poolings above the mean, one pass": lambda: _above("mean", "reconstruction-one-pass"),
