@@ -187,7 +187,7 @@ def words_per_second(
 def like_batches(lengths: Int64Array, batch: int, count: int) -> Int64Array:
     """Draw texts in runs of a batch of one length, as in an epoch over all texts.
 
-    A few random texts would share batches with texts of other lengths, which slows LSTMs down more than attention.
+    A few random texts would share their batches with texts of other lengths.
     """
     order = np.random.default_rng(1).permutation(len(lengths))
     order = order[np.argsort(lengths[order], kind="stable")]

@@ -117,18 +117,19 @@ def autoencoders(results: str = "reconstruction") -> str:
 
 
 def architectures_compared() -> str:
-    """BLEU of one architecture less that of another, on the texts whose models have all been compared."""
+    """BLEU of one architecture less that of another, with intervals, on the texts that have them."""
     texts = {
         "reconstruction-paper": "captions, paper's dimensions", "reconstruction-paragraphs": "paragraphs",
         "reconstruction-chinese": "Chinese lines", "reconstruction-chinese-paragraphs": "Chinese paragraphs",
     }  # fmt: skip
-    found = {title: find(f"{name}/differences") for name, title in texts.items()}
+    differences = {title: find(f"{name}/differences") for name, title in texts.items()}
+    # Each key is the two architectures, with " - " between them; not all texts have all of them.
     rows = []
-    for one, other in dict.fromkeys(_COMPARED.values()):
-        measured = [there.get(f"{one} - {other}") for there in found.values()]
-        cells = [difference(each) if each else "" for each in measured]
-        rows.append([f"{AUTOENCODERS[one]}, less {AUTOENCODERS[other]}", *cells])
-    return markdown(" | ".join(["difference in BLEU", *found]), rows)
+    for key in differences["paragraphs"]:
+        one, other = (AUTOENCODERS[name] for name in key.split(" - "))
+        cells = [difference(there[key]) if key in there else "" for there in differences.values()]
+        rows.append([f"{one}, less {other}", *cells])
+    return markdown(" | ".join(["difference in BLEU", *differences]), rows)
 
 
 def reconstructed_paragraph() -> str:
