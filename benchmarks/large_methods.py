@@ -102,7 +102,7 @@ def make_inputs(folder: Path, entries: int, seed: int, similarities: str) -> Non
                 # It may begin within a source.
                 raw = RawBlock(0, block.line_offsets, block.text, parser.scores, 0, continued=True)
                 table.write(data)
-                scores.write(LineMarks.of(raw, block), Scores(known.similarities[rows], known.opinion[rows]))
+                scores.write(LineMarks.of(raw, block), Scores(known.similarities[rows], known.scored[rows]))
             for pair in pairs:
                 first_field, target, count = pair.split(_BAR, 2)
                 forced.write(b"%s ||| %s ||| %s" % (words.source(first_field), words.target(target), count))

@@ -32,7 +32,7 @@ from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
     OCCURRENCES,
-    OPINION,
+    SCORED,
     SIGNIFICANCE,
     SIMILARITIES,
     USES,
@@ -188,7 +188,7 @@ class Trial:
             return MeasureRequest(similarities={SIMILARITIES: source}, scan=scan)
 
         similar = measure_file(self.model.table, TableScan(threads=self.threads), SILENT, request).whole()
-        return self.measures.with_columns({SIMILARITIES: similar[SIMILARITIES], OPINION: similar[OPINION]})
+        return self.measures.with_columns({SIMILARITIES: similar[SIMILARITIES], SCORED: similar[SCORED]})
 
     def _row(self, system: PruningSystem, loss: str, seed: int) -> dict[str, Any]:
         return {**self.facts, "loss": loss, "model_seed": seed, **asdict(system)}

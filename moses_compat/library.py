@@ -64,7 +64,7 @@ def read_table(path: StrPath, *, threads: int = 1) -> pd.DataFrame:
     Returns:
         One row per line: `source`, `target`; `score_1` and so on, float32; `alignment`, `sparse`, `properties`, text;
         `count_target`, `count_source`, `count_joint`, float64.  Fields that a line lacks are missing values, as are all
-        fields of a faulty line.
+        fields of a malformed line.
 
     Raises:
         DataError: the file is damaged or is not a phrase table in text form.
@@ -167,8 +167,8 @@ def prune(
             `threads`, `force`, ...
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, the model does
-            not match the table.
+        DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, the model
+            does not match the table.
         PhraseToolError: a file cannot be written, or the target size cannot be reached.
         UnusableRequest: a ValueError; options conflict, or the method needs another one.
         TypeError: an option is unknown.
@@ -235,7 +235,7 @@ def annotate(
         weight: of each new column, in that ini.
         encoder: an external sentence encoder; adds two columns behind those of the models.
         threads: worker threads.
-        on_error: `fail`, `skip` or `keep`, for faulty lines.
+        on_error: `fail`, `skip` or `keep`, for malformed lines.
         allow_empty: whether the table may be empty.
         force: only warn if a check of the table fails, or if a model does not match the table or annotated it before.
         watch: progress listener; silent by default.
@@ -244,8 +244,8 @@ def annotate(
         Counts: all entries, entries without a score, entries used in forced decoding; and how well the models match.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, a model does
-            not match the table or annotated it before.
+        DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
+            does not match the table or annotated it before.
         ValueError: there is nothing to append, or only one of the two inis was given.
 
     Examples:

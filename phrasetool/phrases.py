@@ -120,7 +120,7 @@ class Phrases:
 class EntryBlock:
     """A run of consecutive phrase-table entries whose first and last source groups are whole.
 
-    An entry is one line of a table.  A line that cannot be read is an entry too, with `faulty` set: it keeps its
+    An entry is one line of a table.  A line that cannot be read is an entry too, with `malformed` set: it keeps its
     place, has no similarity and is never selected for removal by a rule.
 
     Attributes:
@@ -133,7 +133,7 @@ class EntryBlock:
         source_lengths: int64, shape (G,), words of each source, known or not.
         sources: the G source phrases (without words if the block was read without a vocabulary).
         targets: the N target phrases.
-        faulty: bool, shape (N,).
+        malformed: bool, shape (N,).
         columns: float64, shape (N, C), score columns that were asked for (C may be 0).
         fingerprints: uint32, shape (N,), a fingerprint of source and target text; empty unless asked for.
         ascending: whether it is known that the source of each group stands behind that of the one before.
@@ -149,7 +149,7 @@ class EntryBlock:
     source_lengths: Int64Array
     sources: Phrases
     targets: Phrases
-    faulty: npt.NDArray[np.bool_]
+    malformed: npt.NDArray[np.bool_]
     columns: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     fingerprints: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
     ascending: bool = False

@@ -8,15 +8,15 @@ from phrasetool.pruning.measures import (
     LOSSES,
     MODEL_SCORES,
     OCCURRENCES,
-    OPINION,
     PARALLEL,
-    PARALLEL_OPINION,
+    PARALLEL_SCORED,
     PROBABILITIES,
+    SCORED,
     SIGNIFICANCE,
     SIMILARITIES,
     SMOOTHED,
     SYNTAX,
-    SYNTAX_OPINION,
+    SYNTAX_SCORED,
     USES,
     Measures,
 )
@@ -27,11 +27,11 @@ NAMED = {
     "occurrences": OCCURRENCES,
     "model_scores": MODEL_SCORES,
     "similarities": SIMILARITIES,
-    "opinion": OPINION,
+    "scored": SCORED,
     "syntax": SYNTAX,
-    "syntax_opinion": SYNTAX_OPINION,
+    "syntax_scored": SYNTAX_SCORED,
     "parallel": PARALLEL,
-    "parallel_opinion": PARALLEL_OPINION,
+    "parallel_scored": PARALLEL_SCORED,
     "significance": SIGNIFICANCE,
     "losses": LOSSES,
     "uses": USES,
@@ -40,10 +40,10 @@ NAMED = {
 }
 
 
-def measures_of(group_offsets, source_lengths, faulty, probabilities=None, counts=None, alpha=0.0, **columns):
+def measures_of(group_offsets, source_lengths, malformed, probabilities=None, counts=None, alpha=0.0, **columns):
     """Everything that is given, under its measure."""
     columns = {"probabilities": probabilities, "counts": counts, **columns}
     known = {
         NAMED[name]: np.asarray(values, NAMED[name].dtype) for name, values in columns.items() if values is not None
     }
-    return Measures(np.asarray(group_offsets, np.int64), np.asarray(source_lengths, np.int64), faulty, known, alpha)
+    return Measures(np.asarray(group_offsets, np.int64), np.asarray(source_lengths, np.int64), malformed, known, alpha)

@@ -47,9 +47,9 @@ MUTANTS = [
     Mutant(
         "threshold: an entry at the threshold is removed",
         "phrasetool/pruning/decision.py",
-        "ranking.worth < ranking.worth.dtype.type(threshold)",
-        "ranking.worth <= ranking.worth.dtype.type(threshold)",
-        ("tests/phrasetool/pruning/test_decision.py::test_a_threshold_removes_what_is_worth_less",),
+        "ranking.scores < ranking.scores.dtype.type(threshold)",
+        "ranking.scores <= ranking.scores.dtype.type(threshold)",
+        ("tests/phrasetool/pruning/test_decision.py::test_a_threshold_removes_entries_with_lower_scores",),
     ),
     Mutant(
         "ten best: nine are kept",

@@ -286,7 +286,7 @@ def cut_columns(data, count):
     return b"\n".join(out)
 
 
-def pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, protect):
+def pruned_lines(lines, groups, similarities, scored, threshold, keep_top, protect):
     """The numbers of the lines that the rule removes (design, section 4)."""
     removed = set()
     for first, last, source in zip(groups, groups[1:], group_sources(lines, groups), strict=False):
@@ -297,7 +297,7 @@ def pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, pro
         best = ranked[:keep_top] if protected else []
         for i in good:
             below = float(similarities[i][0]) < threshold and float(similarities[i][1]) < threshold
-            if below and opinions[i] and i not in best:
+            if below and scored[i] and i not in best:
                 removed.add(i)
     return removed
 

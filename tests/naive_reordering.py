@@ -14,7 +14,7 @@ def pairs(table):
 
 
 def in_step(table, reordering, on_error="skip"):
-    """The reordering table of the pairs of `table`, with faulty lines left out or passed through."""
+    """The reordering table of the pairs of `table`, with malformed lines left out or passed through."""
     expected = pairs(table)
     out = b""
     for line in naive.parse_table(reordering, naive.first_score_count(reordering))[0]:
@@ -28,17 +28,17 @@ def counts(table, reordering, on_error="skip"):
     lines = naive.parse_table(reordering, naive.first_score_count(reordering))[0]
     expected = pairs(table)
     good = [line for line in lines if line.fault == "ok"]
-    faulty = len(lines) - len(good)
+    malformed = len(lines) - len(good)
     out = in_step(table, reordering, on_error)
     written = good if on_error != "keep" else lines
-    kept = sum(pair(line) in expected for line in good) + faulty * (on_error == "keep")
+    kept = sum(pair(line) in expected for line in good) + malformed * (on_error == "keep")
     last_kept = bool(lines) and out.endswith(reordering[lines[-1].start : lines[-1].end] + b"\n")
     return {
         "lines": len(lines),
         "kept": kept,
         "orphans": sum(pair(line) not in expected for line in good),
-        "faulty_kept": faulty * (on_error == "keep"),
-        "faulty_skipped": faulty * (on_error != "keep"),
+        "malformed_kept": malformed * (on_error == "keep"),
+        "malformed_skipped": malformed * (on_error != "keep"),
         "newline_added": int(last_kept and not reordering.endswith(b"\n")),
         "pairs": len(expected),
         "pairs_without_line": len(expected - {pair(line) for line in written}),

@@ -223,7 +223,7 @@ def build():
 
 TABLES = build()
 # Wrong lines among good ones, as (line number from 1, what is wrong with it).
-FAULTY = (
+MALFORMED = (
     b"das ||| the ||| 0.5 0.25 ||| 0-0\n"
     b"das ||| a ||| 0.5 zero ||| 0-0\n"
     b"\n"
@@ -234,7 +234,7 @@ FAULTY = (
     b"das ||| these ||| ||| 0-0\n"
     b"haus ||| house ||| 0.5 0.25\n"
 )
-FAULTY_LINES = [2, 3, 4, 5, 6, 7, 8]
+MALFORMED_LINES = [2, 3, 4, 5, 6, 7, 8]
 
 # What is given as a table now and then and is none.
 OTHER_FILES = {

@@ -163,7 +163,7 @@ def test_a_family_of_one_package_and_one_line(dice, tmp_path):
     assert expected[0] == 1
     np.testing.assert_allclose(scores[0], expected[0], atol=1e-4)
     assert scores[1] < 1e-3
-    # Of a pair that it cannot score, a model gives no opinion: the score changes no product.
+    # Of a pair that it cannot score, a model gives no score, which changes no product.
     assert scores[2] == 1
     assert f"a column is Dice coefficient by {folder}" in outcome.err
     assert "1 have only unknown words on a side" in outcome.err

@@ -128,7 +128,7 @@ def frequency_limit(value: str | int) -> int | str:
     return int(text)
 
 
-def worth_threshold(value: str) -> Threshold:
+def score_threshold(value: str) -> Threshold:
     """A number, a+e or a-e."""
     from phrasetool.pruning.thresholds import Threshold
 

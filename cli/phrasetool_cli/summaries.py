@@ -43,8 +43,8 @@ def tell_orphans(counts: OrphanCounts) -> None:
     """The summary of a reordering table."""
     notes = [
         (counts.orphans, "were left out because the phrase table lacks their pair"),
-        (counts.faulty_kept, "faulty lines were passed through"),
-        (counts.faulty_skipped, "faulty lines were left out"),
+        (counts.malformed_kept, "malformed lines were passed through"),
+        (counts.malformed_skipped, "malformed lines were left out"),
     ]
     say_kept(counts.kept, counts.lines, "reordering lines", notes)
     if counts.newline_added:
@@ -89,9 +89,9 @@ def tell_pruned(result: PruneResult) -> None:
             counts.protected_frequent,
             f"of {below:,} below the threshold were kept as frequent mutual translations (--protect-frequent)",
         ),
-        (counts.without_opinion, "stayed because a side has only unknown words"),
-        (counts.faulty_kept, "faulty lines were passed through"),
-        (counts.faulty_skipped, "faulty lines were left out"),
+        (counts.unscored, "stayed because a side has only unknown words"),
+        (counts.malformed_kept, "malformed lines were passed through"),
+        (counts.malformed_skipped, "malformed lines were left out"),
     ]
     say_kept(counts.kept, counts.entries, "entries", notes, f" of {counts.sources:,} sources")
     if result.best is not None and 2 * counts.settled > counts.entries:

@@ -258,8 +258,8 @@ def read_bitext_side(path: str, symbols: Symbols) -> Phrases:
     lengths = sentences.lengths
     if not lengths.all():
         raise DataError(name, "the sentence is empty; leave out pairs with an empty side", int(np.argmin(lengths)) + 1)
-    faulty = [number for number, word in enumerate(symbols.words) if text_fault(word)]
-    if faulty and len(places := np.flatnonzero(np.isin(sentences.words, faulty))):
+    malformed = [number for number, word in enumerate(symbols.words) if text_fault(word)]
+    if malformed and len(places := np.flatnonzero(np.isin(sentences.words, malformed))):
         line = int(np.searchsorted(sentences.offsets, places[0], "right"))
         word = symbols.words[sentences.words[places[0]]]
         raise DataError(name, f"the word {shown(word)} {text_fault(word)}", line)
@@ -275,8 +275,8 @@ def warn_of_labels(names: tuple[str, str], bitext: tuple[Phrases, Phrases, Symbo
         watch: receives the warnings.
     """
     for name, sentences, symbols in zip(names, bitext[:2], bitext[2:], strict=True):
-        faulty = [number for number, word in enumerate(symbols.words) if table_fault(word)]
-        if faulty and len(places := np.flatnonzero(np.isin(sentences.words, faulty))):
+        malformed = [number for number, word in enumerate(symbols.words) if table_fault(word)]
+        if malformed and len(places := np.flatnonzero(np.isin(sentences.words, malformed))):
             line = int(np.searchsorted(sentences.offsets, places[0], "right"))
             word = symbols.words[sentences.words[places[0]]]
             watch.warn(f"{display_name(name)}:{line}: the word {shown(word)} {table_fault(word)}")

@@ -183,8 +183,8 @@ def read_training_pairs(
         block = pair_fields(text)
         counts = block.counts
         fields = _Fields(text, np.ascontiguousarray(block.places.T), counts)
-        if len(faulty := np.flatnonzero(fields.places[1] < 0)):
-            line = lines + int(faulty[0]) + 1
+        if len(malformed := np.flatnonzero(fields.places[1] < 0)):
+            line = lines + int(malformed[0]) + 1
             message = "expected `source ||| target`, found no |||"
             raise DataError(source.name, message, line, remedy="train an autoencoder on text")
         check_counts(source.name, block, lines)

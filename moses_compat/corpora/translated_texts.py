@@ -148,8 +148,8 @@ def span_words(
     with Input(path) as file:
         for text in blocks(file, _BLOCK_BYTES):
             fields = pair_places(text)
-            if len(faulty := np.flatnonzero(fields[:, 1] < 0)):
-                raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(faulty[0]) + 1)
+            if len(malformed := np.flatnonzero(fields[:, 1] < 0)):
+                raise DataError(file.name, "expected `source ||| target`, found no |||", lines + int(malformed[0]) + 1)
             places = find_phrases(index, symbols.read_fields(text, fields[:, 0], fields[:, 1], add=False))
             matches = np.flatnonzero(places >= 0)
             starts, ends = np.ascontiguousarray(fields[matches].T)[2:]

@@ -43,7 +43,7 @@ from moses_compat.tables.blocks import raw_blocks
 from phrasetool.errors import PhraseToolError
 from phrasetool.phrases import ByteArray, FloatArray, Int64Array, Mask
 from phrasetool.pruning.decision import Ranking
-from phrasetool.pruning.measures import FORCED, LOSSES, OPINION, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
+from phrasetool.pruning.measures import FORCED, LOSSES, SCORED, SIGNIFICANCE, SIMILARITIES, SMOOTHED, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBestWithinBudget
 from phrasetool.pruning.sizes import TooSmallError, allowed_entries
@@ -142,7 +142,7 @@ def _detail_frames(bench: Workbench, planned: Sequence[PlannedRun]) -> dict[str,
     if SIMILARITIES in measures and chosen:
         frames["histogram"] = histogram_frame(measures, {chosen[kind].label: mask for kind, mask in masks.items()})
     groups = np.repeat(np.arange(len(measures.group_offsets) - 1), np.diff(measures.group_offsets))
-    scores = {kind: run.system.parsed().worth(measures) for kind, run in chosen.items()}
+    scores = {kind: run.system.parsed().scores(measures) for kind, run in chosen.items()}
     surprising = surprising_entries(scores, masks, groups)
     if surprising:
         frames["surprises"] = surprise_frame(measures, surprising, lambda rows: read_entries(bench.model.table, rows))
@@ -376,7 +376,7 @@ def _with_scores(measures: Measures, path: str) -> Measures:
     saved = SavedScores(path)
     _, scores = saved.take(len(measures))
     saved.finish("the table", len(measures))
-    return measures.with_columns({SIMILARITIES: scores.similarities, OPINION: scores.opinion})
+    return measures.with_columns({SIMILARITIES: scores.similarities, SCORED: scores.scored})
 
 
 def column_values(measures: Measures, columns: Sequence[str], probable: bool = False) -> FloatArray:
@@ -402,7 +402,7 @@ def column_values(measures: Measures, columns: Sequence[str], probable: bool = F
     values: list[FloatArray] = [np.zeros((len(measures), 0), np.float32)]
     for column in columns:
         if column == "semantic" and probable:
-            values.append(_logarithms(measures[SIMILARITIES], measures[OPINION]))
+            values.append(_logarithms(measures[SIMILARITIES], measures[SCORED]))
         elif column == "semantic":
             written = np.floor(scale_similarities(measures[SIMILARITIES], "exp") * 1e6 + 0.5) / 1e6
             values.append(np.log(written.astype(np.float32)))

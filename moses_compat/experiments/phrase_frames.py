@@ -15,8 +15,8 @@ from phrasetool.phrases import FloatArray, Int64Array, Mask
 from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
-    OPINION,
     PROBABILITIES,
+    SCORED,
     SIGNIFICANCE,
     SIMILARITIES,
     Measure,
@@ -115,7 +115,7 @@ def histogram_frame(measures: Measures, kept: Mapping[str, Mask]) -> pd.DataFram
         measures: measures of the N entries, with similarities.
         kept: by system, the entries that are kept, bool, shape (N,).
     """
-    scored = measures[OPINION]
+    scored = measures[SCORED]
     edges = np.linspace(-1, 1, _BINS + 1)
     rows: list[tuple[Any, ...]] = []
     for column, direction in enumerate(DIRECTIONS):

@@ -68,8 +68,8 @@ class AnnotateCounts:
 
     Attributes:
         entries: lines read.
-        without_opinion: entries with a side that has no known word in the first source of similarities.
-        faulty: lines that could not be read.
+        unscored: entries with a side that has no known word in the first source of similarities.
+        malformed: lines that could not be read.
         scores: number of score columns in the input, -1 for a table without entries.
         used: entries that forced decoding used.
         too_long: entries with a side of more words than a translator reads.
@@ -77,8 +77,8 @@ class AnnotateCounts:
     """
 
     entries: int = 0
-    without_opinion: int = 0
-    faulty: int = 0
+    unscored: int = 0
+    malformed: int = 0
     scores: int = -1
     used: int = 0
     too_long: int = 0
@@ -87,8 +87,8 @@ class AnnotateCounts:
     def add(self, other: AnnotateCounts) -> None:
         """Add the counts of the next block."""
         self.entries += other.entries
-        self.without_opinion += other.without_opinion
-        self.faulty += other.faulty
+        self.unscored += other.unscored
+        self.malformed += other.malformed
         self.scores = other.scores
         self.used += other.used
 
@@ -115,7 +115,7 @@ def annotate_table(
             except by `softmax`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or, with a softmax, the
+        DataError: the table is damaged, or has a malformed line and `scan.on_error` is `fail`; or, with a softmax, the
             entries of a source are not contiguous; or, with `forced`, it has fewer than the four scores of Moses'
             training; or, with `smoothed`, it is not the table that was counted; or no entry is among the pairs of
             forced decoding.
@@ -157,7 +157,7 @@ def annotate_table(
         scan.progress(raw.position, total.entries)
     for reader in readers:
         reader.finish(total.entries)
-    if forced and total.entries > total.faulty and not total.used:
+    if forced and total.entries > total.malformed and not total.used:
         scan.refuse(
             DataError(forced.path, f"none of its pairs with a count above 0 is in {source.name}", remedy="go on")
         )
@@ -185,14 +185,14 @@ def _annotated(
     """
     first = reads[0]
     block = first.block
-    counts = AnnotateCounts(len(block), faulty=first.faults, scores=first.raw.scores)
+    counts = AnnotateCounts(len(block), malformed=first.faults, scores=first.raw.scores)
     written = [_written(read, scale) for read in reads if read.scores]
     columns = [values for values, _ in written]
     exact = [np.full(values.shape[1], significant) for values, significant in written]
     if first.scores:
-        counts.without_opinion = int((~first.scores.opinion & ~block.faulty).sum())
+        counts.unscored = int((~first.scores.scored & ~block.malformed).sum())
     if forced:
-        used = forced.look_up(block.text, block.line_offsets, ~block.faulty)
+        used = forced.look_up(block.text, block.line_offsets, ~block.malformed)
         counts.used = int((used[:, 0] > 0).sum())
         columns.append(forced_probabilities(used, *first.columns.T))
     if smoothed:
@@ -206,7 +206,7 @@ def _written(read: ReadBlock, scale: str) -> tuple[DoubleArray, bool]:
     assert read.scores is not None
     values, block = read.scores.similarities, read.block
     if scale == SOFTMAX:
-        return least_probability(candidate_probabilities(values, block.group_offsets, block.faulty)), True
+        return least_probability(candidate_probabilities(values, block.group_offsets, block.malformed)), True
     if read.scores.logarithms:
         return scale_logarithms(values), True
     return scale_similarities(values, scale), False
@@ -341,8 +341,8 @@ def annotate(request: AnnotateRequest, watch: Watch = SILENT, more: Sequence[Sim
         more: further sources of similarities; each adds two columns behind those of the models.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, a model does
-            not match the table or annotated it before.
+        DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, a model
+            does not match the table or annotated it before.
         ModelError: a model cannot be loaded.
         PhraseToolError: a file cannot be written.
         ValueError: there is nothing to append.

@@ -251,13 +251,13 @@ def _words_to_translate(
     translatable = [
         Counter({word: count for word, count in one.items() if has_letter(word)}) for one in (without_entries, seldom)
     ]
-    faulty = sorted({word for one in translatable for word in one if not _fits(word)})
-    if faulty:
-        shown = ", ".join(faulty[:_SHOWN]) + (", ..." if len(faulty) > _SHOWN else "")
-        number = "1 word" if len(faulty) == 1 else f"{len(faulty):,} words"
+    malformed = sorted({word for one in translatable for word in one if not _fits(word)})
+    if malformed:
+        shown = ", ".join(malformed[:_SHOWN]) + (", ..." if len(malformed) > _SHOWN else "")
+        number = "1 word" if len(malformed) == 1 else f"{len(malformed):,} words"
         watch.say(f"{number} with | or in brackets cannot be in a table, and stay unknown: {shown}")
     for counts in translatable:
-        for word in faulty:
+        for word in malformed:
             del counts[word]
     return translatable[0], translatable[1]
 

@@ -141,13 +141,13 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
         rare: words with at most this count are rare.
 
     Raises:
-        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer scores, has
+        DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has fewer scores, has
             factors, or has another number of indicator features; or `rare` is given, and an entry has no count c(s).
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, list[Row]]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
-        scan.passes(source.name, block.faulty, faults)
+        scan.passes(source.name, block.malformed, faults)
         return raw, [_row(source.name, raw, number, rare > 0) for number in np.flatnonzero(of_one_word(block)).tolist()]
 
     entries: dict[str, list[WordEntry]] = {}
@@ -181,7 +181,7 @@ def read_words(source: Input, columns: int, scan: TableScan, rare: int = 0) -> W
 
 def of_one_word(block: EntryBlock) -> Mask:
     """Return a mask, shape (N,), of the entries whose source is one word."""
-    rows: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.faulty
+    rows: Mask = np.repeat(block.source_lengths == 1, np.diff(block.group_offsets)) & ~block.malformed
     return rows
 
 
@@ -279,15 +279,15 @@ def word_orientations(source: Input, known: Collection[str], table: str, scan: T
         float64, shape (S,), of S scores.
 
     Raises:
-        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has no such entry, or none
-            whose source is in the phrase table.
+        DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has no such entry, or
+            none whose source is in the phrase table.
     """
     shared = False
 
     def work(raw: RawBlock) -> tuple[RawBlock, Int64Array, int]:
         parser = TableParser(scores=raw.scores, columns=range(max(raw.scores, 0)))
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
-        scan.passes(source.name, block.faulty, faults)
+        scan.passes(source.name, block.malformed, faults)
         single = of_one_word(block)
         nonlocal shared
         shared = shared or _any_known(raw, np.flatnonzero(single).tolist(), known)
@@ -331,7 +331,7 @@ def write_augmented(
         The number of lines of the input table.
 
     Raises:
-        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, or is not sorted.
+        DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, or is not sorted.
     """
     words = sorted((word.encode(*TEXT) for word in new), key=_key)
     keys = [_key(word) for word in words]
@@ -341,7 +341,7 @@ def write_augmented(
 
     def work(raw: RawBlock) -> tuple[RawBlock, _Piece]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
-        passes = scan.passes(source.name, block.faulty, faults)
+        passes = scan.passes(source.name, block.malformed, faults)
         groups, form = _Groups(block), _form(raw)
         if not groups.ascending:
             raise not_sorted(source.name, raw.first_entry)
@@ -425,7 +425,7 @@ def _merged(own: bytes, more: bytes) -> bytes:
 def _offsets(block: EntryBlock, keep: Mask, size: int) -> Int64Array:
     """Return the start of each kept line in a text of `size` bytes, in which all entries are longer by the same."""
     lengths = np.where(keep, np.diff(block.line_offsets), 0)
-    longer = keep & ~block.faulty
+    longer = keep & ~block.malformed
     more = (size - int(lengths.sum())) // max(1, int(longer.sum()))
     return prefix_sums(lengths + more * longer)
 

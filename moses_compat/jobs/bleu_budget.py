@@ -234,7 +234,7 @@ def search_budget(request: PruneRequest, baseline: FullTable, ranking: RankedTab
 def _tell_answer(search: Found, of: int, best: KeepBest, watch: Watch) -> None:
     answer = search.answer
     watch.say(f"answer: {_size(answer.entries, of, best)}: {_difference(answer.result)}")
-    for trial in search.lucky:
+    for trial in search.by_chance:
         watch.say(
             f"  {trial.entries / of:.2%} met the budget ({_difference(trial.result)}), but neighbouring sizes did not; "
             "treated as noise"
@@ -259,5 +259,5 @@ def _figures(request: PruneRequest, steps: _Steps, search: Found) -> dict[str, A
     return {
         "max_bleu_loss": request.max_bleu_loss, "non_inferior": request.non_inferior,
         "full_bleu": round(steps.full.bleu, 4),
-        "entries": search.answer.entries, "trials": trials, "lucky": [trial.entries for trial in search.lucky],
+        "entries": search.answer.entries, "trials": trials, "by_chance": [trial.entries for trial in search.by_chance],
     }  # fmt: skip

@@ -114,7 +114,7 @@ class EntrySelector:
         """Yield the entries, block by block.
 
         Raises:
-            DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer than four
+            DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has fewer than four
                 scores, or the entries of a source are not contiguous.
         """
         entries = 0
@@ -129,7 +129,7 @@ class EntrySelector:
         block = read.block
         sizes = np.diff(block.group_offsets)
         short = (block.source_lengths > 0) & (block.source_lengths <= self._longest)
-        rows = np.flatnonzero(np.repeat(short, sizes) & ~block.faulty)
+        rows = np.flatnonzero(np.repeat(short, sizes) & ~block.malformed)
         owners = np.repeat(np.arange(len(sizes)), sizes)[rows]
         _, first = np.unique(owners, return_index=True)
         offsets = np.append(first, len(rows)).astype(np.int64)
@@ -137,12 +137,12 @@ class EntrySelector:
         if read.scores:
             # An entry without a score of the model is not weighted.
             mean = read.scores.similarities[rows].mean(axis=1, dtype=np.float64)
-            values *= np.where(read.scores.opinion[rows], np.exp(mean - 1), 1.0)
+            values *= np.where(read.scores.scored[rows], np.exp(mean - 1), 1.0)
         heads = rows[first]
         return self._order.look(read.raw, block), SourceEntries(
             read.raw, block.text, block.line_offsets[heads], block.source_ends[heads], weights, offsets,
             block.source_ends[rows] + 3, block.target_ends[rows], values, counts,
-            CountTally.of(read.counts, ~block.faulty),
+            CountTally.of(read.counts, ~block.malformed),
         )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ comma-separated values (RFC 4180), or TBX (ISO 30042:2019), which tools for tran
 lines `target source p(target|source)` of single words; see the README of bitextor/bicleaner, "Parameters" of
 `bicleaner-train`, and its prob_dict.py.
 
-The worth of a term pair orders a lexicon:
+A lexicon is ordered by the scores of its term pairs:
 
     sqrt(p(e|f) p(f|e)) sqrt(shorter / longer) exp(s - 1)
 
@@ -48,7 +48,7 @@ from phrasetool.vocabulary import unescape
 from phrasetool.watch import SILENT, Watch
 
 FORMS = ("tsv", "csv", "tbx")
-_LEXICON_COLUMNS = ("source", "target", "worth", "p(target|source)", "p(source|target)", "count")
+_LEXICON_COLUMNS = ("source", "target", "score", "p(target|source)", "p(source|target)", "count")
 # Characters that XML 1.0 does not allow.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -59,7 +59,7 @@ class TermPair:
 
     Attributes:
         source, target: words with a space between.
-        worth: see above.
+        score: see above.
         direct, inverse: p(target|source) and p(source|target) as in the table.
         count: how often the pair was extracted; None if that is not known.
         similarity: of both sides; None if nothing is known of it.
@@ -67,7 +67,7 @@ class TermPair:
 
     source: str
     target: str
-    worth: float
+    score: float
     direct: float
     inverse: float
     count: float | None
@@ -86,7 +86,7 @@ def is_term(words: Sequence[str], stop_words: Collection[str]) -> bool:
 
 def ranked(pairs: Iterable[TermPair]) -> list[TermPair]:
     """Pairs from the best to the worst; equally good ones in the order of their texts."""
-    return sorted(pairs, key=lambda pair: (-pair.worth, pair.source, pair.target))
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.source, pair.target))
 
 
 def best_terms(pairs: Iterable[TermPair], most: int) -> list[TermPair]:
@@ -183,8 +183,8 @@ def read_pairs(
         both: whether both probabilities must be high enough, or only one of them.
 
     Raises:
-        DataError: the table is damaged, has a faulty line while `scan.on_error` is `fail`, has fewer than four scores,
-            or lacks a required count.
+        DataError: the table is damaged, has a malformed line while `scan.on_error` is `fail`, has fewer than four
+            scores, or lacks a required count.
     """
 
     def columns(scores: int) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ def read_pairs(
     def work(item: Item) -> tuple[RawBlock, list[PairEntry], CountTally]:
         read = reader(item)
         block = read.block
-        tally = CountTally.of(read.counts, ~block.faulty)
+        tally = CountTally.of(read.counts, ~block.malformed)
         if chosen.count_use:
             read.check_counts(source.name, chosen.count_use)
         if not read.columns.shape[1]:
@@ -209,7 +209,7 @@ def read_pairs(
         taken = discounted_frequencies(counts[:, [OF_PAIR]], counts[:, [OF_SOURCE, OF_TARGET]])
         less = np.where(known[:, None], np.clip(taken, 0, 1), plain)
         enough = (less if chosen.discounted else plain) >= chosen.least
-        good = short & ~block.faulty & (enough.all(axis=1) if both else enough.any(axis=1))
+        good = short & ~block.malformed & (enough.all(axis=1) if both else enough.any(axis=1))
         good &= ~known | (counts[:, OF_PAIR] >= chosen.count)
         pairs = []
         for row in np.flatnonzero(good).tolist():
@@ -218,7 +218,7 @@ def read_pairs(
             if not words or words.count(" ") >= chosen.longest:
                 continue
             similarity = None
-            if read.scores and read.scores.opinion[row]:
+            if read.scores and read.scores.scored[row]:
                 similarity = float(read.scores.similarities[row].mean(dtype=np.float64))
             pairs.append(
                 PairEntry(
@@ -257,7 +257,7 @@ def _rows(pairs: Sequence[TermPair]) -> list[list[str]]:
     similar = any(pair.similarity is not None for pair in pairs)
     rows = [[*_LEXICON_COLUMNS, *(["similarity"] if similar else [])]]
     for pair in pairs:
-        numbers = [pair.worth, pair.direct, pair.inverse, pair.count, *([pair.similarity] if similar else [])]
+        numbers = [pair.score, pair.direct, pair.inverse, pair.count, *([pair.similarity] if similar else [])]
         written = ("" if number is None else f"{number:.6g}" for number in numbers)
         rows.append([pair.source, pair.target, *written])
     return rows
@@ -431,10 +431,10 @@ def _most(counts: Counter[str], number: int) -> list[str]:
 
 def _term(pair: PairEntry) -> TermPair:
     lengths = pair.source.count(" ") + 1, pair.target.count(" ") + 1
-    worth = math.sqrt(pair.discounted[0] * pair.discounted[1] * min(lengths) / max(lengths))
+    score = math.sqrt(pair.discounted[0] * pair.discounted[1] * min(lengths) / max(lengths))
     if pair.similarity is not None:
-        worth *= math.exp(pair.similarity - 1)
-    return TermPair(pair.source, pair.target, worth, pair.direct, pair.inverse, pair.count, pair.similarity)
+        score *= math.exp(pair.similarity - 1)
+    return TermPair(pair.source, pair.target, score, pair.direct, pair.inverse, pair.count, pair.similarity)
 
 
 def _plain(line: str) -> str:

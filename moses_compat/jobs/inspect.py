@@ -97,7 +97,7 @@ def table_lines(name: str, summary: TableSummary) -> Iterator[str]:
             occurrences = summary.oddities[oddity]
             yield f"  {occurrences.lines:,} {meaning}, from line {occurrences.first:,}"
     if summary.faults:
-        yield f"  {summary.faults:,} faulty lines"
+        yield f"  {summary.faults:,} malformed lines"
     for fault in summary.first_faults:
         yield f"    line {fault.entry + 1}: {fault.message}"
 
@@ -347,7 +347,7 @@ def _entry_pairs(
 
         def work(raw: RawBlock) -> tuple[RawBlock, Int64Array]:
             block, _ = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
-            keys = side_keys(block.text, block.line_offsets, np.flatnonzero(~block.faulty))
+            keys = side_keys(block.text, block.line_offsets, np.flatnonzero(~block.malformed))
             (rows, left), (others, right) = (side.of(own) for side, own in zip(sides, keys, strict=True))
             good = np.flatnonzero((left >= 0) & (right >= 0))
             rows_by_key = np.stack(

@@ -78,7 +78,7 @@ class FilterCounts:
         tested: entries that were tested.
         absent_sources, absent_targets: tested entries with a side that does not occur in its corpus.
         wordless: entries that were kept without a test, because a side has no word.
-        faulty_kept, faulty_skipped: faulty lines that were kept or skipped.
+        malformed_kept, malformed_skipped: malformed lines that were kept or skipped.
         fields: number of fields of the first entry, 0 if there is none.
     """
 
@@ -90,8 +90,8 @@ class FilterCounts:
     absent_sources: int = 0
     absent_targets: int = 0
     wordless: int = 0
-    faulty_kept: int = 0
-    faulty_skipped: int = 0
+    malformed_kept: int = 0
+    malformed_skipped: int = 0
     fields: int = 0
 
     def __iadd__(self, other: FilterCounts) -> FilterCounts:
@@ -121,7 +121,7 @@ def filter_table(
         significance: the test; none by default.  It never removes an entry with a side without words.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
+        DataError: the table is damaged, has a malformed line and `scan.on_error` is `fail`, or has no such column; or,
             with `top`, the entries of a source are not contiguous, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
     """
@@ -165,10 +165,10 @@ class _BlockFilter:
             message = f"column {self.column} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(self.source.name, message, raw.first_entry + 1)
         scan = scan_lines(raw.text, raw.scores, (self.column,) if self.top else (), raw.line_offsets)
-        faulty = scan.faults != OK
+        malformed = scan.faults != OK
         faults = TableParser(scores=raw.scores).faults(scan, raw.first_entry)
-        passed = self.scan.passes(self.source.name, faulty, faults)
-        best = ~faulty
+        passed = self.scan.passes(self.source.name, malformed, faults)
+        best = ~malformed
         if self.top:
             best = best_of_groups(scan.group_offsets, scan.columns[:, 0], self.top, best)
         rows = np.flatnonzero(best)
@@ -179,14 +179,14 @@ class _BlockFilter:
         fails = np.zeros(raw.lines, np.bool_)
         if tested and self.significance:
             fails[rows] = (tested.values < self.significance.threshold) & ~tested.wordless
-        keep = (best & ~fails) | (faulty & passed)
+        keep = (best & ~fails) | (malformed & passed)
         counts = FilterCounts(
             entries=raw.lines,
             kept=int(keep.sum()),
-            not_best=int((~best & ~faulty).sum()),
+            not_best=int((~best & ~malformed).sum()),
             insignificant=int(fails.sum()),
-            faulty_kept=int((faulty & passed).sum()),
-            faulty_skipped=int((faulty & ~passed).sum()),
+            malformed_kept=int((malformed & passed).sum()),
+            malformed_skipped=int((malformed & ~passed).sum()),
             fields=_count_fields(raw.text, scan),
         )
         if tested:
@@ -269,7 +269,7 @@ def threshold_table(
             threshold, is the highest; a word without an entry is unknown to the decoder.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no such column; or,
+        DataError: the table is damaged, has a malformed line and `scan.on_error` is `fail`, or has no such column; or,
             with `keep_words`, the entries of a source are not contiguous, unless `scan.force` is set.
     """
     columns = sorted(thresholds)
@@ -281,14 +281,14 @@ def threshold_table(
             message = f"column {columns[-1]} (from 0) was asked for, but entries have {raw.scores} scores"
             raise DataError(source.name, message, raw.first_entry + 1)
         block, faults = TableParser(scores=raw.scores, columns=columns)(raw.first_entry, raw.text, raw.line_offsets)
-        keep = scan.passes(source.name, block.faulty, faults)
+        keep = scan.passes(source.name, block.malformed, faults)
         passes = (block.columns >= limits - np.abs(limits) * _TOLERANCE).all(axis=1)
         protected = 0
         if keep_words:
             saved = _last_of_words(block, passes, (block.columns / limits).min(axis=1))
             protected = int(saved.sum())
             passes |= saved
-        keep &= passes | block.faulty
+        keep &= passes | block.malformed
         text = selected_lines(block.text, block.line_offsets, keep)
         counts = ThresholdCounts(len(block), int(keep.sum()), protected)
         return order.look(raw, block), (raw, output.encode(text), counts)
@@ -308,9 +308,9 @@ def _last_of_words(
     block: EntryBlock, passes: npt.NDArray[np.bool_], keys: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.bool_]:
     """Return a mask, shape (N,), of the best entry of each one-word source without a passing entry."""
-    good = passes & ~block.faulty
+    good = passes & ~block.malformed
     starts = block.group_offsets[:-1]
     lost = np.add.reduceat(good.astype(np.int64), starts) == 0 if len(starts) else np.zeros(0, np.bool_)
     lost &= block.source_lengths == 1
-    candidates = np.repeat(lost, np.diff(block.group_offsets)) & ~block.faulty
+    candidates = np.repeat(lost, np.diff(block.group_offsets)) & ~block.malformed
     return best_of_groups(block.group_offsets, keys, 1, candidates)

@@ -192,7 +192,7 @@ class Orientations:
             block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
             for fault in faults:
                 raise DataError(source.name, fault.message, fault.entry + 1)
-            return raw, block.columns, hash_pairs(raw.text, raw.line_offsets, ~block.faulty)
+            return raw, block.columns, hash_pairs(raw.text, raw.line_offsets, ~block.malformed)
 
         for raw, values, hashes in run(replace(scan, whole_groups=False).raw_blocks(source), work, scan.threads):
             self._values.append(np.ascontiguousarray(values))
@@ -210,8 +210,8 @@ class Orientations:
         """
         first, last = raw.first_entry, raw.first_entry + raw.lines
         hashes = self._hashes.read(first, last)
-        own = hash_pairs(raw.text, raw.line_offsets, ~block.faulty)
-        other = np.flatnonzero((own[: len(hashes)] != hashes) & ~block.faulty[: len(hashes)])
+        own = hash_pairs(raw.text, raw.line_offsets, ~block.malformed)
+        other = np.flatnonzero((own[: len(hashes)] != hashes) & ~block.malformed[: len(hashes)])
         if len(hashes) < raw.lines or len(other):
             line = first + (int(other[0]) if len(other) else len(hashes)) + 1
             raise DataError(self.name, f"is not in step with {table}: another pair than there, or none", line)
@@ -240,7 +240,7 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
         read = reader(item)
         if request.count_use:
             read.check_counts(source.name, request.count_use)
-        tally = CountTally.of(read.counts, ~read.block.faulty)
+        tally = CountTally.of(read.counts, ~read.block.malformed)
         return read.raw, _leg_rows(source.name, read, request), read.raw.scores, tally
 
     scores, done, last, counts = TRAINED, 0, b"", CountTally()
@@ -265,9 +265,9 @@ def read_leg(source: Input, request: LegRequest, scan: TableScan) -> tuple[LegSt
 def _leg_rows(name: str, read: ReadBlock, request: LegRequest) -> LegRows:
     raw, block = read.raw, read.block
     require_trained_scores(name, raw.scores, raw.first_entry + 1)
-    good = np.flatnonzero(~block.faulty)
+    good = np.flatnonzero(~block.malformed)
     starts, ends = block.line_offsets[:-1][good], block.line_offsets[1:][good]
-    sizes = np.add.reduceat(~block.faulty, block.group_offsets[:-1], dtype=np.int64) if len(block) else good
+    sizes = np.add.reduceat(~block.malformed, block.group_offsets[:-1], dtype=np.int64) if len(block) else good
     groups = prefix_sums(sizes[sizes > 0])
     heads = groups[:-1]
     sources = copy_phrases(block.text, starts[heads], block.source_ends[good][heads])

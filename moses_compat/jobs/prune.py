@@ -107,8 +107,8 @@ def prune(request: PruneRequest, watch: Watch = SILENT, more: Sequence[Sink] = (
         more: sinks in addition to those of the files.
 
     Raises:
-        DataError: a file is damaged, has a faulty line, or does not match the others; or, unless forced, the model does
-            not match the table.
+        DataError: a file is damaged, has a malformed line, or does not match the others; or, unless forced, the model
+            does not match the table.
         TableTooSmallError: more entries are protected than the requested size allows.
         PhraseToolError: a file cannot be written.
         ValueError: the request is for a sweep.
@@ -399,7 +399,7 @@ def prune_table(
         count_use: the feature that needs a joint count of each entry, if any.
 
     Raises:
-        DataError: the table is damaged, has a faulty line, or does not match the source of similarities; or, if the
+        DataError: the table is damaged, has a malformed line, or does not match the source of similarities; or, if the
             best entries of a source are protected, the entries of a source are not contiguous (unless `scan.force` is
             set); or an entry lacks a required count.
     """
@@ -428,7 +428,7 @@ def prune_decided(
 
     Args:
         source: the table, read from its beginning.
-        decision: about all its N entries; faulty lines are handled by `scan.on_error`.
+        decision: about all its N entries; malformed lines are handled by `scan.on_error`.
         reasons: of the N entries, if they are known.
         sinks: receive all blocks.
         table: the measures of the N entries; with it, lines are not parsed again, and blocks have no fields.

@@ -38,10 +38,10 @@ from phrasetool.pruning.measures import (
     LOSSES,
     MODEL_SCORES,
     OCCURRENCES,
-    OPINION,
-    OPINIONS,
     PARALLEL,
     PROBABILITIES,
+    SCORED,
+    SCORED_MASKS,
     SIMILARITIES,
     SYNTAX,
     Measure,
@@ -128,10 +128,10 @@ def measures_of(read: ReadBlock, occurrences: bool = False) -> Measures:
     block = read.block
     columns: dict[Measure[Any], npt.NDArray[Any]] = {}
     if read.scores:
-        columns = {SIMILARITIES: read.scores.similarities, OPINION: read.scores.opinion}
+        columns = {SIMILARITIES: read.scores.similarities, SCORED: read.scores.scored}
     if occurrences:
         columns[OCCURRENCES] = read.counts.values
-    return Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
+    return Measures(block.group_offsets, block.source_lengths, block.malformed, columns)
 
 
 def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Measure[np.float32], SimilaritySource]:
@@ -149,7 +149,7 @@ def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Mea
         ModelError: a model cannot be loaded, or is not of the kind that the method needs.
     """
     method = request.parsed_method
-    needed = [measure for measure in OPINIONS if measure in method.needs]
+    needed = [measure for measure in SCORED_MASKS if measure in method.needs]
     if not needed:
         # Modules of models are slow to import.
         return {}
@@ -163,7 +163,7 @@ def similarity_sources(request: PruneRequest, watch: Watch = SILENT) -> dict[Mea
         if not suitable:
             name = next(part.name for part in method.parts if measure in part.needs)
             raise ModelError(
-                f"{request.model_folder}: not {kind}, which the method {name} asks", remedy=f"train {kind}"
+                f"{request.model_folder}: not {kind}, which the method {name} needs", remedy=f"train {kind}"
             )
         sources[measure] = _similarities_of_models(request, suitable[:1], watch)
         places.remove(suitable[0])
@@ -290,13 +290,13 @@ def sizes_by_threshold(
             ranking = rank(method, measures_of(read, best.frequent is not None))
             kept = (LineMarks.of(read.raw, read.block), read.scores) if save and read.scores else None
             strengths = ranking.strengths(best)[read.passes]
-            return order.look(read.raw, read.block), (kept, strengths, ranking.worth[read.passes])
+            return order.look(read.raw, read.block), (kept, strengths, ranking.scores[read.passes])
 
         curve = SizeCurve(thresholds)
         lines = 0
         passes = follow_blocks("sizes", reader.items(), work, order, scan, reader.pass_over)
-        for raw, (kept, strengths, worth) in passes:
-            curve.add(strengths, worth)
+        for raw, (kept, strengths, scores) in passes:
+            curve.add(strengths, scores)
             if save and kept:
                 save.write(*kept)
             lines += raw.lines
@@ -353,7 +353,7 @@ def _check_room(request: PruneRequest, watch: Watch) -> None:
         PROBABILITIES,
         COUNTS,
         *request.needs,
-        *(OPINIONS[one] for one in method.needs & OPINIONS.keys()),
+        *(SCORED_MASKS[one] for one in method.needs & SCORED_MASKS.keys()),
     }
     # The score of an entry, the score of each criterion, and the decision.
     entry = MeasuredTable.bytes_an_entry(measures) + 4 + 4 * len(method.parts) + 2

@@ -76,14 +76,14 @@ class ReasonsWriter:
         return {name: value for name, value in self.__dict__.items() if name not in ("_writer", "_pending")}
 
     def prepare(self, decided: DecidedBlock) -> bytes | None:
-        """Return the rows of the failed entries of a block, without faulty lines, as a stream of Arrow.
+        """Return the rows of the failed entries of a block, without malformed lines, as a stream of Arrow.
 
         None if the reasons are not known.
         """
         block, reasons = decided.block, decided.reasons
         if reasons is None:
             return None
-        lines = np.flatnonzero(decided.decision.fails & ~block.faulty)
+        lines = np.flatnonzero(decided.decision.fails & ~block.malformed)
         source_ends = block.source_ends[lines]
         here = reasons.part(lines)
         labels = pa.array(reasons.labels, pa.string())
@@ -91,7 +91,7 @@ class ReasonsWriter:
             number_array(block.first_entry + lines + 1, pa.int64()),
             _texts(block.text, block.line_offsets[lines], source_ends.copy()),
             _texts(block.text, source_ends + 3, block.target_ends[lines]),
-            *(number_array(worths, pa.float32()) for worths in here.worths.T),
+            *(number_array(scores, pa.float32()) for scores in here.criterion_scores.T),
             pa.DictionaryArray.from_arrays(number_array(here.codes, pa.int32()), labels),
             pa.Array.from_buffers(pa.bool_(), len(lines), [None, bits(decided.keep[lines])]),
         ]

@@ -27,10 +27,10 @@ class OrphanCounts:
     """Counts of a reordering table.
 
     Attributes:
-        lines: lines read, including faulty ones.
+        lines: lines read, including malformed ones.
         kept: lines written.
         orphans: lines that were removed because the phrase table lacks their pair.
-        faulty_kept, faulty_skipped: faulty lines that were kept or skipped.
+        malformed_kept, malformed_skipped: malformed lines that were kept or skipped.
         newline_added: whether a missing last line feed was added (Moses would not load the line without it).
         pairs: distinct pairs of the phrase table.
         pairs_without_line: distinct pairs without a line in the output.
@@ -39,8 +39,8 @@ class OrphanCounts:
     lines: int = 0
     kept: int = 0
     orphans: int = 0
-    faulty_kept: int = 0
-    faulty_skipped: int = 0
+    malformed_kept: int = 0
+    malformed_skipped: int = 0
     newline_added: bool = False
     pairs: int = 0
     pairs_without_line: int = 0
@@ -50,8 +50,8 @@ class OrphanCounts:
         self.lines += other.lines
         self.kept += other.kept
         self.orphans += other.orphans
-        self.faulty_kept += other.faulty_kept
-        self.faulty_skipped += other.faulty_skipped
+        self.malformed_kept += other.malformed_kept
+        self.malformed_skipped += other.malformed_skipped
         self.newline_added |= other.newline_added
         return self
 
@@ -97,22 +97,22 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
     Args:
         source: lines `source ||| target ||| probabilities`, all with the same number of probabilities.
         pairs: of the phrase table, without any previous look-up.
-        scan: how the reordering table is read; faulty lines that are kept need no pair.
+        scan: how the reordering table is read; malformed lines that are kept need no pair.
 
     Raises:
-        DataError: the table is damaged, has a faulty line and `scan.on_error` is `fail`, or has no line of any pair.
+        DataError: the table is damaged, has a malformed line and `scan.on_error` is `fail`, or has no line of any pair.
     """
 
     def work(raw: RawBlock) -> tuple[RawBlock, bytes, OrphanCounts]:
-        line_offsets, faulty, passes, hashes = _read(raw, source.name, scan)
+        line_offsets, malformed, passes, hashes = _read(raw, source.name, scan)
         keep = pairs.find(hashes)
-        keep |= passes & faulty
+        keep |= passes & malformed
         counts = OrphanCounts(
             lines=raw.lines,
             kept=int(keep.sum()),
             orphans=int((passes & ~keep).sum()),
-            faulty_kept=int((faulty & keep).sum()),
-            faulty_skipped=int((faulty & ~keep).sum()),
+            malformed_kept=int((malformed & keep).sum()),
+            malformed_skipped=int((malformed & ~keep).sum()),
         )
         text = selected_lines(raw.text, line_offsets, keep)
         if len(text) and text[-1] != LF:
@@ -137,7 +137,7 @@ def remove_orphans(source: Input, output: Output, pairs: PairSet, scan: TableSca
 
 
 def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, Mask, HashArray]:
-    """Return the offsets of the lines of a block, masks of faulty and of acceptable lines, and the hashes of pairs."""
+    """Return the offsets of a block's lines, masks of malformed and of acceptable lines, and the hashes of pairs."""
     read = read_pair_hashes(raw.text, raw.lines, raw.scores)
     if read:
         return read[0], np.zeros(raw.lines, np.bool_), np.ones(raw.lines, np.bool_), read[1]
@@ -147,5 +147,5 @@ def _read(raw: RawBlock, name: str, scan: TableScan) -> tuple[Int64Array, Mask, 
         if first.count(b"|||") == 1:
             message = "expected source ||| target ||| probabilities, found 2 fields; a table conditioned on the source"
             raise DataError(name, f"{message} alone (-f) names no pairs, Moses can use it as it is", 1)
-    passes = scan.passes(name, block.faulty, faults)
-    return block.line_offsets, block.faulty, passes, hash_pairs(block.text, block.line_offsets, passes)
+    passes = scan.passes(name, block.malformed, faults)
+    return block.line_offsets, block.malformed, passes, hash_pairs(block.text, block.line_offsets, passes)

@@ -59,7 +59,7 @@ class DecidedBlock:
 
     @cached_property
     def keep(self) -> Mask:
-        """bool, shape (N,): lines to keep; faulty lines by fault handling."""
+        """bool, shape (N,): lines to keep; malformed lines by fault handling."""
         return self.read.passes & ~self.pruned
 
 
@@ -148,7 +148,7 @@ class Decisions:
         if scores:
             arrays |= zip(("similarity_st", "similarity_ts"), scores.similarities.T, strict=True)
         if reasons:
-            arrays |= zip(reasons.names, reasons.worths.T, strict=True)
+            arrays |= zip(reasons.names, reasons.criterion_scores.T, strict=True)
         return arrays
 
     def write(self, prepared: dict[str, npt.NDArray[Any]]) -> None:
@@ -189,9 +189,9 @@ class Counts:
             removed={self.CRITERION: int(pruned.sum())},
             protected=int((decision.fails & decision.protected).sum()),
             settled=decided.read.settled,
-            without_opinion=int((decision.silent & ~block.faulty).sum()),
-            faulty_kept=int((block.faulty & keep).sum()),
-            faulty_skipped=int((block.faulty & ~keep).sum()),
+            unscored=int((decision.silent & ~block.malformed).sum()),
+            malformed_kept=int((block.malformed & keep).sum()),
+            malformed_skipped=int((block.malformed & ~keep).sum()),
             occurrences=self._occurrences(decided),
             protected_frequent=self._protected_frequent(decided),
         )
@@ -214,7 +214,7 @@ class Counts:
             source, target = (single_spaced(field) for field in line.split(b"|||", 2)[:2])
             return source.decode("utf-8", "replace"), target.decode("utf-8", "replace")
 
-        occurrences = OccurrenceCounts.of(counts.values, block.faulty, decided.pruned, phrases, limit)
+        occurrences = OccurrenceCounts.of(counts.values, block.malformed, decided.pruned, phrases, limit)
         occurrences.derived = int(np.count_nonzero(counts.derived))
         return occurrences
 

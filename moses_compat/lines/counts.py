@@ -223,14 +223,14 @@ def _derive_joint_counts(
 
 
 def block_counts(block: EntryBlock) -> EntryCounts:
-    """Return the counts of all entries of a block, also of one without fields; faulty lines have none."""
+    """Return the counts of all entries of a block, also of one without fields; malformed lines have none."""
     ends = block.line_offsets[1:]
     starts, bars = block.score_ends, _BARS_AFTER_SCORES
     if len(starts) != len(block):
         starts, bars = block.line_offsets[:-1], _BARS_OF_LINE
-    counts = _counts_behind(block.text, starts, ends, bars, block.line_offsets, ~block.faulty)
-    if block.faulty.any():
-        counts.values[block.faulty] = np.nan
+    counts = _counts_behind(block.text, starts, ends, bars, block.line_offsets, ~block.malformed)
+    if block.malformed.any():
+        counts.values[block.malformed] = np.nan
     return counts
 
 
@@ -302,7 +302,7 @@ class CountTally:
     """Numbers of entries with missing and derived joint counts.
 
     Attributes:
-        entries: all entries, without faulty lines.
+        entries: all entries, without malformed lines.
         missing: entries whose joint count is missing or invalid.
         derived: entries whose joint count was derived from phi(f|e) and c(t).
     """
@@ -357,7 +357,7 @@ def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use:
 
     Args:
         name: of the table, for the message.
-        block: its entries; faulty lines need no count.
+        block: its entries; malformed lines need no count.
         counts: of the block.
         use: the feature that needs the counts.
 
@@ -368,7 +368,7 @@ def require_joint_counts(name: str, block: EntryBlock, counts: EntryCounts, use:
     # The sum is NaN if any count is, and needs no mask in memory.
     if not np.isnan(joint.sum()):
         return
-    missing = np.flatnonzero(np.isnan(joint) & ~block.faulty)
+    missing = np.flatnonzero(np.isnan(joint) & ~block.malformed)
     if len(missing):
         row = int(missing[0])
         raise DataError(name, describe_missing(block, row, use.subject), block.first_entry + row + 1, remedy=use.remedy)

@@ -104,7 +104,7 @@ def _annotate(
     line_offsets: Int64Array,
     score_ends: Int64Array,
     keep: Mask,
-    faulty: Mask,
+    malformed: Mask,
     scores: DoubleArray,
     significant: Mask,
     out: ByteArray,
@@ -116,10 +116,10 @@ def _annotate(
             continue
         middle = score_ends[line]
         start, end = line_offsets[line], line_offsets[line + 1]
-        if faulty[line]:
+        if malformed[line]:
             middle = end
         position = copy_bytes(text, start, middle, out, position)
-        if not faulty[line]:
+        if not malformed[line]:
             for c in range(scores.shape[1]):
                 if significant[c]:
                     out[position] = SPACE
@@ -149,7 +149,7 @@ def _select(text: ByteArray, line_offsets: Int64Array, keep: Mask, out: ByteArra
 
 
 def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, significant: Mask | None = None) -> ByteArray:
-    """Return the kept lines with scores appended to their score field; faulty lines are unchanged.
+    """Return the kept lines with scores appended to their score field; malformed lines are unchanged.
 
     Args:
         block: N entries.
@@ -160,14 +160,14 @@ def annotated_lines(block: EntryBlock, scores: DoubleArray, keep: Mask, signific
     Raises:
         ValueError: a score is not finite, or `significant` is of another shape.
     """
-    if not np.isfinite(scores[~block.faulty]).all():
+    if not np.isfinite(scores[~block.malformed]).all():
         raise ValueError("a score is not finite")
     if significant is None:
         significant = np.zeros(scores.shape[1], np.bool_)
     if len(significant) != scores.shape[1]:
         raise ValueError(f"{len(significant)} scores cannot be written in one way or the other, but {scores.shape[1]}")
     out = np.empty(len(block.text) + _WIDTH * scores.size, np.uint8)
-    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.faulty, scores, significant, out)
+    size = _annotate(block.text, block.line_offsets, block.score_ends, keep, block.malformed, scores, significant, out)
     return out[:size]
 
 
@@ -190,7 +190,7 @@ def _append(
     text: ByteArray,
     line_offsets: Int64Array,
     keep: Mask,
-    faulty: Mask,
+    malformed: Mask,
     counts: Int64Array,
     millionths: Int64Array,
     out: ByteArray,
@@ -201,9 +201,9 @@ def _append(
         if not keep[line]:
             continue
         start, end = line_offsets[line], line_offsets[line + 1]
-        content = end if faulty[line] else content_end(text, start, end)
+        content = end if malformed[line] else content_end(text, start, end)
         place = copy_bytes(text, start, content, out, place)
-        if not faulty[line]:
+        if not malformed[line]:
             if counts.shape[1] > 0:
                 out[place] = SPACE
                 place = write_bars(out, place + 1)
@@ -220,16 +220,16 @@ def _append(
 
 
 def lines_with_fields(
-    text: ByteArray, line_offsets: Int64Array, faulty: Mask, keep: Mask, counts: Int64Array, values: DoubleArray
+    text: ByteArray, line_offsets: Int64Array, malformed: Mask, keep: Mask, counts: Int64Array, values: DoubleArray
 ) -> ByteArray:
     """Return the kept lines with appended fields, ` ||| cfe cf ce` and ` ||| -ln p` as Moses' filter-pt adds them.
 
-    Faulty lines are unchanged.
+    Malformed lines are unchanged.
 
     Args:
         text: uint8.
         line_offsets: int64, shape (N + 1,), where each line begins, and the end of the last.
-        faulty, keep: bool, shape (N,).
+        malformed, keep: bool, shape (N,).
         counts: int64, shape (N, C), not negative, written as one field, ` ||| c c c`; no field if C is 0.
         values: float64, shape (N, V), in [0, 10^12), each written as a field, ` ||| v`, with up to six decimals and no
             trailing zeros.
@@ -237,5 +237,5 @@ def lines_with_fields(
     millionths = np.floor(values * MILLION + 0.5).astype(np.int64)
     width = 2 * _SEPARATOR_WIDTH + _NUMBER_WIDTH * (counts.shape[1] + values.shape[1])
     out = np.empty(len(text) + width * len(keep), np.uint8)
-    size = _append(text, line_offsets, keep, faulty, np.ascontiguousarray(counts), millionths, out)
+    size = _append(text, line_offsets, keep, malformed, np.ascontiguousarray(counts), millionths, out)
     return out[:size]

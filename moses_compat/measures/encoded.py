@@ -60,7 +60,7 @@ def collect_phrases(
         watch: progress listener.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line while `on_error` is `fail`.
+        DataError: the table is damaged, or has a malformed line while `on_error` is `fail`.
     """
     sides = _Side(), _Side()
     pairs: list[HashArray] = []
@@ -91,8 +91,8 @@ def collect_phrases(
 
 def _look(name: str, raw: RawBlock, scan: TableScan) -> _BlockPhrases:
     block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
-    scan.passes(name, block.faulty, faults)
-    rows = np.flatnonzero(~block.faulty)
+    scan.passes(name, block.malformed, faults)
+    rows = np.flatnonzero(~block.malformed)
     hashes = side_keys(block.text, block.line_offsets, rows)
     starts = block.line_offsets[:-1][rows], block.source_ends[rows] + 3
     ends = block.source_ends[rows], block.target_ends[rows]
@@ -199,17 +199,17 @@ class _EncoderReader(OneProcessReader):
         self._meet(raw.text, raw.line_offsets, np.flatnonzero(scan.faults == OK), raw.first_entry)
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: None) -> Scores:
-        good = np.flatnonzero(~block.faulty)
+        good = np.flatnonzero(~block.malformed)
         places = self._meet(block.text, block.line_offsets, good, block.first_entry)
         rows = [self._source.rows[which][places[which]] for which in range(2)]
         pair_scores, known = pair_similarities(
             rows[0], rows[1], self._source.vectors, self._source.reached, self._source.margin
         )
-        similarities, opinion = np.zeros((len(block), 2), np.float32), np.zeros(len(block), np.bool_)
+        similarities, scored = np.zeros((len(block), 2), np.float32), np.zeros(len(block), np.bool_)
         # It is symmetric.
         similarities[good] = pair_scores[:, None]
-        opinion[good] = known
-        return Scores(similarities, opinion)
+        scored[good] = known
+        return Scores(similarities, scored)
 
     def _meet(self, text: ByteArray, line_offsets: Int64Array, good: Int64Array, first_entry: int) -> list[Int32Array]:
         """Return the positions of both sides of these lines among the keys, and mark these keys as used."""

@@ -36,7 +36,7 @@ class ReadBlock:
         columns: float64, shape (N, C), the requested score columns.
         all_scores: similarities of each source.
         passes: bool, shape (N,), the lines that fault handling lets pass.
-        faults: number of faulty lines.
+        faults: number of malformed lines.
         settled: number of entries that were not scored, as they are kept anyway.
     """
 
@@ -128,19 +128,19 @@ class EntryReader:
         """Parse and score one of the `items`; may be called by several threads.
 
         Raises:
-            DataError: a line is faulty and `on_error` is `fail`, or a source does not match the table.
+            DataError: a line is malformed and `on_error` is `fail`, or a source does not match the table.
         """
         raw, taken = item
         if not self._fields and (known := self._similar[0].recognise(raw, taken[0])):
             block, scores = known
-            passes = self._scan.passes(self._source.name, block.faulty, ())
+            passes = self._scan.passes(self._source.name, block.malformed, ())
             return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (scores,), passes, 0)
         each = [tuple(similar.columns(raw.scores, raw.first_entry)) for similar in self._similar]
         seen = [column for columns in each for column in columns]
         vocabularies = (None, None) if self._settled else self._vocabularies
         parser = TableParser(*vocabularies, raw.scores, (*seen, *self._columns(raw.scores)), self._fingerprints)
         block, faults = parser(raw.first_entry, raw.text, raw.line_offsets)
-        passes = self._scan.passes(self._source.name, block.faulty, faults)
+        passes = self._scan.passes(self._source.name, block.malformed, faults)
         settled, said, first = 0, [], 0
         if self._settled:
             settled, scores = self._ask_where_unsettled(block, raw.scores, self._similar[0], self._settled)
@@ -157,14 +157,14 @@ class EntryReader:
     ) -> tuple[int, Scores]:
         """Score the entries of sources that are not settled; return the number of others, and all similarities."""
         stays = np.repeat(settled(block.group_offsets, block.source_lengths), np.diff(block.group_offsets))
-        similarities = np.where(block.faulty, np.float32(0), np.float32(1))[:, None].repeat(2, axis=1)
-        opinion = ~block.faulty
+        similarities = np.where(block.malformed, np.float32(0), np.float32(1))[:, None].repeat(2, axis=1)
+        scored = ~block.malformed
         if not stays.all():
             text = selected_lines(block.text, block.line_offsets, ~stays)
             others, _ = TableParser(*similar.vocabularies, scores)(block.first_entry, text)
             scores_of_others = similar.score(others, others.columns, None)
-            similarities[~stays], opinion[~stays] = scores_of_others.similarities, scores_of_others.opinion
-        return int(np.count_nonzero(stays)), Scores(similarities, opinion)
+            similarities[~stays], scored[~stays] = scores_of_others.similarities, scores_of_others.scored
+        return int(np.count_nonzero(stays)), Scores(similarities, scored)
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
         """Register a block whose stored result is reused; may be called by several threads.
@@ -190,7 +190,7 @@ class MeasuredReader:
 
     Args:
         source: the table.
-        scan: how it is read; faulty lines have been handled before.
+        scan: how it is read; malformed lines have been handled before.
         table: the measures of all its entries.
     """
 
@@ -204,10 +204,10 @@ class MeasuredReader:
     def __call__(self, item: Item) -> ReadBlock:
         """Return the lines of a block; its entries have no fields and no words."""
         raw, _ = item
-        groups, lengths, faulty = self._table.lines(raw.first_entry, raw.first_entry + raw.lines)
-        block = block_without_fields(raw, groups, lengths, faulty)
-        passes = self._scan.passes(self._source.name, faulty, ())
-        return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(faulty)))
+        groups, lengths, malformed = self._table.lines(raw.first_entry, raw.first_entry + raw.lines)
+        block = block_without_fields(raw, groups, lengths, malformed)
+        passes = self._scan.passes(self._source.name, malformed, ())
+        return ReadBlock(raw, block, np.zeros((raw.lines, 0)), (), passes, int(np.count_nonzero(malformed)))
 
     def pass_over(self, raw: RawBlock, scan: LineScan) -> None:
         """Do nothing."""

@@ -30,8 +30,8 @@ from phrasetool.pruning.measures import (
     LOSSES,
     MODEL_SCORES,
     OCCURRENCES,
-    OPINIONS,
     PROBABILITIES,
+    SCORED_MASKS,
     SIGNIFICANCE,
     SMOOTHED,
     USES,
@@ -178,7 +178,7 @@ class MeasureRequest:
             count_use: see above; counts are also required if it is None but `needs` has counts.
 
         Raises:
-            DataError: the file of the pairs is damaged or has a faulty line.
+            DataError: the file of the pairs is damaged or has a malformed line.
         """
         needs = frozenset(needs)
         forced = forced_pairs if needs & {USES, FORCED} else None
@@ -204,7 +204,7 @@ class MeasureRequest:
             MODEL_SCORES: self.weights, SIGNIFICANCE: self.corpora, USES: self.forced_pairs,
             FORCED: self.forced_probabilities, SMOOTHED: self.smoothing, OCCURRENCES: self.occurrences,
         }  # fmt: skip
-        similarity_measures = [measure for similar in self.similarities for measure in (similar, OPINIONS[similar])]
+        similarity_measures = [measure for similar in self.similarities for measure in (similar, SCORED_MASKS[similar])]
         return (
             PROBABILITIES,
             COUNTS,
@@ -216,7 +216,7 @@ class MeasureRequest:
 def measure_table(source: Input, request: MeasureRequest, work: str | None = None) -> MeasuredTable:
     """Read a table once (twice for smoothing) and compute the requested measures of all its entries.
 
-    Faulty lines that `scan.on_error` lets pass are entries whose other measures are 0; they do not take part in
+    Malformed lines that `scan.on_error` lets pass are entries whose other measures are 0; they do not take part in
     compositions.  An entry with a side without words has infinite significance, as it cannot be tested.  A joint count
     that is missing or invalid is NaN, unless counts are required.  The result does not depend on threads or on the size
     of blocks.
@@ -230,11 +230,11 @@ def measure_table(source: Input, request: MeasureRequest, work: str | None = Non
         work: the folder of the files; None for the system's folder for temporary files.
 
     Raises:
-        DataError: the table is damaged or has a faulty line (see `scan.on_error`); it does not match the weights, the
-            saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite; or,
-            for losses, it has only rules; or, for probabilities of forced decoding, it has fewer than four scores; or,
-            for smoothing, or with `count_use`, an entry has no counts; or, with `by_source`, the entries of a source
-            are not contiguous, unless `scan.force` is set.
+        DataError: the table is damaged or has a malformed line (see `scan.on_error`); it does not match the weights,
+            the saved similarities or the pairs of forced decoding; or, with weights, a score is negative or infinite;
+            or, for losses, it has only rules; or, for probabilities of forced decoding, it has fewer than four scores;
+            or, for smoothing, or with `count_use`, an entry has no counts; or, with `by_source`, the entries of a
+            source are not contiguous, unless `scan.force` is set.
         CorpusMismatchError: more than half of the first entries do not occur in the corpora.
         PhraseToolError: the files cannot be written.
         ValueError: smoothed probabilities are requested for standard input.
@@ -280,7 +280,7 @@ def _check_uses(table: MeasuredTable, pairs: str, name: str) -> None:
     for part in table.parts():
         if part[USES].any():
             return
-        good = good or not part.faulty.all()
+        good = good or not part.malformed.all()
     if good:
         raise DataError(pairs, f"none of its pairs with a count above 0 is in {name}")
 
@@ -289,7 +289,7 @@ def _add_losses(table: MeasuredTable, losses: Losses, scale: float) -> None:
     column = table.new_column(np.float32)
     for part in table.parts():
         values = np.zeros(len(part), np.float32)
-        good = ~part.faulty
+        good = ~part.malformed
         values[good] = losses.take(int(np.count_nonzero(good))) / np.float32(scale)
         column.append(values)
     table.add(LOSSES, column)
@@ -381,7 +381,7 @@ class _BlockMeasurer:
         self._check_scores(raw)
         read = self.reader(item)
         block = read.block
-        rows = np.flatnonzero(~block.faulty)
+        rows = np.flatnonzero(~block.malformed)
         places = FieldPlaces.of(block, rows) if self._test or self._request.losses else None
         columns = self._by_scores(read, rows)
         if self._request.count_use:
@@ -389,18 +389,18 @@ class _BlockMeasurer:
         if self._request.occurrences:
             columns[OCCURRENCES] = read.counts.values
         for similar, said in zip(self._request.similarities, read.all_scores, strict=True):
-            columns |= {similar: said.similarities, OPINIONS[similar]: said.opinion}
+            columns |= {similar: said.similarities, SCORED_MASKS[similar]: said.scored}
         tested = None
         if self._test and places:
             tested = self._test(raw.text, places.starts, places.source_ends, places.target_ends)
             columns[SIGNIFICANCE] = _spread(block, rows, np.where(tested.wordless, np.inf, tested.values))
         if self._smoothed:
-            columns[SMOOTHED] = np.where(block.faulty[:, None], 0, self._smoothed(block)).astype(np.float32)
+            columns[SMOOTHED] = np.where(block.malformed[:, None], 0, self._smoothed(block)).astype(np.float32)
         composed = None
         if self._request.losses and places:
             composed = ComposedEntries.of(raw.text, places, columns[MODEL_SCORES][rows])
         # None of its arrays keeps the text alive.
-        part = Measures(block.group_offsets, block.source_lengths, block.faulty, columns)
+        part = Measures(block.group_offsets, block.source_lengths, block.malformed, columns)
         return self.order.look(raw, block), _MeasuredBlock(part, composed, tested)
 
     def _check_scores(self, raw: RawBlock) -> None:
@@ -422,7 +422,7 @@ class _BlockMeasurer:
 
         Args:
             read: the block, with the score columns of `_columns`.
-            rows: the entries that are not faulty.
+            rows: the entries that are not malformed.
         """
         block, values = read.block, read.columns[rows]
         # A score beyond single precision is not a probability, but must remain finite.
@@ -435,7 +435,7 @@ class _BlockMeasurer:
             columns[MODEL_SCORES] = _spread(block, rows, totals)
         columns[COUNTS] = _spread(block, rows, read.counts.values[rows, OF_PAIR])
         if pairs := self._request.forced_pairs:
-            uses = pairs.look_up(block.text, block.line_offsets, ~block.faulty)
+            uses = pairs.look_up(block.text, block.line_offsets, ~block.malformed)
             columns[USES] = np.ascontiguousarray(uses[:, 0])
             if self._request.forced_probabilities:
                 forced = np.zeros((len(rows), 2))

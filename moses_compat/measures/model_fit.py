@@ -131,7 +131,7 @@ def fit_of_sample(
         swapped: whether its sources are the targets of the table.
     """
     block = sample.entries(vocabularies[::-1] if swapped else vocabularies)
-    good = np.flatnonzero(~block.faulty)
+    good = np.flatnonzero(~block.malformed)
     data = block.text.tobytes()
     starts, middles, ends = (
         places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
@@ -149,7 +149,7 @@ def fit_of_sample(
 def columns_of(model: BilingualModel, sample: TableSample) -> int | None:
     """Return the first of two score columns, from 0, that hold the similarities of this model; None if absent."""
     block = sample.entries((model.source_vocabulary, model.target_vocabulary))
-    good = np.flatnonzero(~block.faulty)
+    good = np.flatnonzero(~block.malformed)
     good = good[:: max(len(good) // _LINES, 1)]
     if not len(good) or sample.scores < 2:
         return None

@@ -210,20 +210,20 @@ def count_table(source: Input, scan: TableScan, remedy: str | None = None) -> Ta
     on threads, or on the size of blocks.
 
     Args:
-        scan: how the table is read; unless `on_error` is `fail`, faulty lines are skipped.
+        scan: how the table is read; unless `on_error` is `fail`, malformed lines are skipped.
         remedy: for an entry without counts, see `PhraseToolError`.
 
     Raises:
-        DataError: the table is damaged, or has a faulty line and `scan.on_error` is `fail`; or an entry does not have
-            `c(t) c(s) c(s,t)`.
+        DataError: the table is damaged, or has a malformed line and `scan.on_error` is `fail`; or an entry does not
+            have `c(t) c(s) c(s,t)`.
     """
 
     sampled = np.uint64(0 if source.size() < _SMALL_FILE else _SAMPLE - 1)
 
     def work(raw: RawBlock) -> tuple[RawBlock, PairStatistics, list[tuple[HashArray, Int32Array]], list[_Seen]]:
         block, faults = TableParser(scores=raw.scores)(raw.first_entry, raw.text, raw.line_offsets)
-        scan.passes(source.name, block.faulty, faults)
-        rows = np.flatnonzero(~block.faulty)
+        scan.passes(source.name, block.malformed, faults)
+        rows = np.flatnonzero(~block.malformed)
         # Counts are integers, of which the larger ones need not be exact.
         read = _counts(source.name, block, rows, remedy)
         joint = np.minimum(np.ceil(read[:, 2]), COUNT_LIMIT + 1).astype(np.int64)
@@ -351,12 +351,12 @@ class SmoothedProbabilities:
             np.maximum(self._smoothing.discounts, 0, out=self._smoothing.discounts)
 
     def __call__(self, block: EntryBlock) -> npt.NDArray[np.float64]:
-        """Return the probabilities of N entries, shape (N, 2), above 0 and finite; 1 for a faulty line.
+        """Return the probabilities of N entries, shape (N, 2), above 0 and finite; 1 for a malformed line.
 
         Raises:
             DataError: an entry was not counted before, or does not have `c(t) c(s) c(s,t)`.
         """
-        rows = np.flatnonzero(~block.faulty)
+        rows = np.flatnonzero(~block.malformed)
         target, source, joint = np.ascontiguousarray(_counts(self._name, block, rows).T)
         sources, targets = side_keys(block.text, block.line_offsets, rows)
         distinct = [self._table.sources.look_up(sources), self._table.targets.look_up(targets)]

@@ -38,7 +38,7 @@ _SIMILARITY_SCHEMA = pa.schema(
         ("source_words", pa.uint16()),
         ("similarity_st", pa.float32()),
         ("similarity_ts", pa.float32()),
-        ("opinion", pa.uint8()),
+        ("scored", pa.uint8()),
     ]
 )
 # A cosine of float32 may be slightly above 1.
@@ -74,7 +74,7 @@ class ScoreWriter:
             # The writer writes its first bytes immediately.
             self._writer = pq.ParquetWriter(
                 self._temporary, _SIMILARITY_SCHEMA.with_metadata(metadata), compression="NONE",
-                use_dictionary=["opinion", "source_words"], write_page_checksum=True,
+                use_dictionary=["scored", "source_words"], write_page_checksum=True,
             )  # fmt: skip
         except OSError as error:
             self._forget()
@@ -88,7 +88,7 @@ class ScoreWriter:
             scores: of the same N entries.
         """
         st, ts = np.ascontiguousarray(scores.similarities.T)
-        columns = (*marks, st, ts, scores.opinion.view(np.uint8))
+        columns = (*marks, st, ts, scores.scored.view(np.uint8))
         arrays = [number_array(values, field.type) for values, field in zip(columns, _SIMILARITY_SCHEMA, strict=True)]
         batch = pa.record_batch(arrays, schema=self._writer.schema)
         try:
@@ -175,7 +175,7 @@ class SavedScores:
             count -= taken[-1].num_rows
         if any(column.null_count for batch in taken for column in batch.columns):
             raise DataError(self.path, "the file is damaged (values are missing)")
-        pairs, lines, sources, st, ts, opinion = (
+        pairs, lines, sources, st, ts, scored = (
             np.concatenate([np.zeros(0, kind), *(numbers_of(batch.column(i), kind) for batch in taken)])
             for i, kind in enumerate(_KINDS)
         )
@@ -187,7 +187,7 @@ class SavedScores:
                     self.path, f"the file is damaged (the similarities of row {row:,} are not from -1 to 1)"
                 )
         self._taken += len(st)
-        return LineMarks(pairs, lines, sources), Scores(np.column_stack([st, ts]), opinion.astype(np.bool_))
+        return LineMarks(pairs, lines, sources), Scores(np.column_stack([st, ts]), scored.astype(np.bool_))
 
     def check(self, name: str, block: EntryBlock, marks: LineMarks) -> None:
         """Check that rows and entries belong to the same pairs.

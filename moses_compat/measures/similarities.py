@@ -338,7 +338,7 @@ class _ColumnReader(SimilarityReader):
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         self._check_range(block, columns)
-        return Scores(unscale_scores(columns, self._source.scale), ~block.faulty)
+        return Scores(unscale_scores(columns, self._source.scale), ~block.malformed)
 
     def _check_range(self, block: EntryBlock, columns: DoubleArray) -> None:
         """Refuse scores outside the range of this scale: they are of other columns, or on another scale."""
@@ -346,7 +346,7 @@ class _ColumnReader(SimilarityReader):
         least, most = lowest - _ROUNDING, highest + _ROUNDING
         if not len(columns) or (least <= columns.min() and columns.max() <= most):
             return
-        outside = ~((least <= columns) & (columns <= most)) & ~block.faulty[:, None]
+        outside = ~((least <= columns) & (columns <= most)) & ~block.malformed[:, None]
         if outside.any():
             row = int(np.argmax(outside.any(axis=1)))
             side = int(np.argmax(outside[row]))
@@ -397,7 +397,7 @@ class _FileReader(SimilarityReader):
     def score(self, block: EntryBlock, columns: DoubleArray, taken: Any) -> Scores:
         marks, scores = taken
         self._saved.check(self._table, block, marks)
-        return Scores(scores.similarities, np.asarray(scores.opinion & ~block.faulty))
+        return Scores(scores.similarities, np.asarray(scores.scored & ~block.malformed))
 
     def finish(self, entries: int) -> None:
         self._saved.finish(self._table, entries)

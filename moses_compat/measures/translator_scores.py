@@ -130,10 +130,10 @@ class NeuralScores(WindowedScores):
         return self.scores(window.sources, window.targets).astype(np.float32)
 
     def parse(self, raw: RawBlock) -> tuple[Mask, _Piece]:
-        """Return the faulty lines of a block, and its valid entries."""
+        """Return the malformed lines of a block, and its valid entries."""
         parser = TableParser(*self.vocabularies(), raw.scores, fingerprints=True)
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, self.piece(block)
+        return block.malformed, self.piece(block)
 
     def scored_entries(self, window: _Piece, scores: FloatArray) -> ScoredEntries:
         """Return the scores of a window, and count pairs that are too long."""
@@ -141,8 +141,8 @@ class NeuralScores(WindowedScores):
 
         says = ~np.isnan(scores)
         self.too_long += int(is_too_long(window.sources, window.targets).sum())
-        opinion = says & has_known_word(window.sources) & has_known_word(window.targets)
-        return ScoredEntries(scores, window.targets.lengths + 1, opinion)
+        scored = says & has_known_word(window.sources) & has_known_word(window.targets)
+        return ScoredEntries(scores, window.targets.lengths + 1, scored)
 
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """Return the vocabularies of the table's source and target."""
@@ -151,7 +151,7 @@ class NeuralScores(WindowedScores):
 
     def piece(self, block: EntryBlock) -> _Piece:
         """Return the valid entries of a block with fingerprints, parsed with `vocabularies`."""
-        good = np.flatnonzero(~block.faulty)
+        good = np.flatnonzero(~block.malformed)
         groups = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
         sides = block.sources.select(groups[good]), block.targets.select(good)
         sources, targets = sides[::-1] if self.backward else sides
@@ -162,8 +162,8 @@ class NeuralScores(WindowedScores):
 
         def fits(rows: Int64Array, numbers: Int64Array) -> FloatArray:
             chosen = targets.select(numbers)
-            worth = self.scores(sources.select(rows), chosen) / (chosen.lengths + 1)
-            return np.nan_to_num(worth, nan=_WORST).astype(np.float32)
+            per_word = self.scores(sources.select(rows), chosen) / (chosen.lengths + 1)
+            return np.nan_to_num(per_word, nan=_WORST).astype(np.float32)
 
         return fits
 
@@ -173,7 +173,7 @@ class NeuralScores(WindowedScores):
         block = parser(0, sample.text)[0]
         piece = self.piece(block).part(0, COLUMN_LINES)
         scores = self.scores(piece.sources, piece.targets).astype(np.float32)
-        return column_that_holds(scores, block.columns[~block.faulty][:COLUMN_LINES])
+        return column_that_holds(scores, block.columns[~block.malformed][:COLUMN_LINES])
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class _BothReader(OneProcessReader):
             model.similarities(part.logs / part.words.astype(np.float32))
             for model, part in zip(models, taken, strict=True)
         ]
-        opinion = np.logical_and.reduce([part.opinion for part in taken])
+        scored = np.logical_and.reduce([part.scored for part in taken])
         similarities = np.column_stack([each[0], each[-1]]).astype(np.float32)
-        similarities[~opinion] = 0
-        return Scores(similarities, opinion)
+        similarities[~scored] = 0
+        return Scores(similarities, scored)

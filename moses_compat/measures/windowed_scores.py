@@ -42,12 +42,12 @@ class ScoredEntries:
     Attributes:
         logs: float32, shape (N,), logarithms; NaN for an entry without a score.
         words: int64, shape (N,), number of predictions for each: the words of its target, and the end.
-        opinion: bool, shape (N,), False if a side has no known word, or too many words (or the entry is faulty).
+        scored: bool, shape (N,), False if a side has no known word, or too many words (or the entry is malformed).
     """
 
     logs: FloatArray
     words: Int64Array
-    opinion: Mask
+    scored: Mask
 
 
 class ScoringQueue:
@@ -79,23 +79,23 @@ class ScoringQueue:
         return ScoredEntries(
             np.concatenate([part.logs for part in taken]),
             np.concatenate([part.words for part in taken]),
-            np.concatenate([part.opinion for part in taken]),
+            np.concatenate([part.scored for part in taken]),
         )
 
-    def take_block(self, faulty: Mask) -> ScoredEntries:
+    def take_block(self, malformed: Mask) -> ScoredEntries:
         """Remove the valid entries of a block from the front, and return the scores of all its N lines."""
-        part = self.take(len(faulty) - int(np.count_nonzero(faulty)))
-        logs, words, opinion = (
-            np.full(len(faulty), np.nan, np.float32),
-            np.ones(len(faulty), np.int64),
-            np.zeros_like(faulty),
+        part = self.take(len(malformed) - int(np.count_nonzero(malformed)))
+        logs, words, scored = (
+            np.full(len(malformed), np.nan, np.float32),
+            np.ones(len(malformed), np.int64),
+            np.zeros_like(malformed),
         )
-        logs[~faulty], words[~faulty], opinion[~faulty] = part.logs, part.words, part.opinion
-        return ScoredEntries(logs, words, opinion)
+        logs[~malformed], words[~malformed], scored[~malformed] = part.logs, part.words, part.scored
+        return ScoredEntries(logs, words, scored)
 
 
 def _slice(part: ScoredEntries, first: int, last: int) -> ScoredEntries:
-    return ScoredEntries(part.logs[first:last], part.words[first:last], part.opinion[first:last])
+    return ScoredEntries(part.logs[first:last], part.words[first:last], part.scored[first:last])
 
 
 WINDOW = 1 << 14
@@ -181,7 +181,7 @@ class WindowedScores:
         raise NotImplementedError
 
     def parse(self, raw: RawBlock) -> tuple[Mask, Any]:
-        """Return the faulty lines of a block, and its valid entries as an `EntryPiece`."""
+        """Return the malformed lines of a block, and its valid entries as an `EntryPiece`."""
         raise NotImplementedError
 
     def score(self, window: Any) -> FloatArray:
@@ -231,8 +231,8 @@ class WindowReader(SimilarityReader):
             return raw, *source.parse(raw)
 
         def pieces() -> Iterator[EntryPiece]:
-            for raw, faulty, piece in run(raws, parse, source.threads):
-                held.append((raw, faulty))
+            for raw, malformed, piece in run(raws, parse, source.threads):
+                held.append((raw, malformed))
                 yield piece
 
         def score(item: tuple[int, EntryPiece]) -> tuple[int, EntryPiece, FloatArray, bool]:
@@ -251,13 +251,13 @@ class WindowReader(SimilarityReader):
                     parts.write(number, window.hashes, scores)
                 queue.put(source.scored_entries(window, scores))
                 while held and queue.size >= int(np.count_nonzero(~held[0][1])):
-                    raw, faulty = held.popleft()
-                    self._ready.append(queue.take_block(faulty))
+                    raw, malformed = held.popleft()
+                    self._ready.append(queue.take_block(malformed))
                     yield raw
-        # The remaining blocks have only faulty lines.
+        # The remaining blocks have only malformed lines.
         while held:
-            raw, faulty = held.popleft()
-            self._ready.append(queue.take_block(faulty))
+            raw, malformed = held.popleft()
+            self._ready.append(queue.take_block(malformed))
             yield raw
 
     def take(self, lines: int) -> ScoredEntries:
@@ -266,7 +266,7 @@ class WindowReader(SimilarityReader):
 
     def score(self, block: EntryBlock, columns: DoubleArray, taken: ScoredEntries) -> Scores:
         """Return the scores of a block; one column of logarithms."""
-        return Scores(taken.logs[:, None], taken.opinion, logarithms=True)
+        return Scores(taken.logs[:, None], taken.scored, logarithms=True)
 
 
 def _windows(pieces: Iterator[EntryPiece]) -> Iterator[EntryPiece]:
@@ -316,7 +316,7 @@ class TextPiece:
     @classmethod
     def of(cls, block: EntryBlock) -> TextPiece:
         """Return the valid entries of a block with fingerprints."""
-        good = np.flatnonzero(~block.faulty)
+        good = np.flatnonzero(~block.malformed)
         data = block.text.tobytes()
         starts, middles, ends = (
             places[good].tolist() for places in (block.line_offsets[:-1], block.source_ends, block.target_ends)
@@ -388,15 +388,15 @@ class TextScores(WindowedScores, Generic[TextModel]):
         piece = TextPiece.of(block)
         self.judge(self.check, table, piece)
         logs = self.score(piece.part(0, COLUMN_LINES))
-        there = block.columns[~block.faulty][:COLUMN_LINES]
+        there = block.columns[~block.malformed][:COLUMN_LINES]
         if self.check.appended and (column := column_that_holds(logs, there)) is not None:
             self.check.refuse_again(table, f"column {column + 1} already holds {self.held}")
 
     def parse(self, raw: RawBlock) -> tuple[Mask, TextPiece]:
-        """Return the faulty lines of a block, and its valid entries as text."""
+        """Return the malformed lines of a block, and its valid entries as text."""
         parser = TableParser(None, None, raw.scores, fingerprints=True)
         block = parser(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, TextPiece.of(block)
+        return block.malformed, TextPiece.of(block)
 
     def scored_entries(self, window: TextPiece, scores: FloatArray) -> ScoredEntries:
         """Return the scores of a window; a pair has one score, regardless of its words."""

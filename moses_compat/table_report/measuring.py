@@ -274,7 +274,7 @@ class _BlockMeasurer:
         raw = item[0]
         read = self.reader(item)
         block, counts = read.block, read.counts
-        good = ~block.faulty
+        good = ~block.malformed
         rows = np.flatnonzero(good)
         target_starts, target_ends = block.source_ends[rows] + 3, block.target_ends[rows]
         target_words = np.zeros(len(good), np.uint8)
@@ -287,7 +287,7 @@ class _BlockMeasurer:
         similarities, strength = np.zeros((2, 0), np.float32)
         if self.model:
             ranking = rank(METHOD, measures_of(read, occurrences=True))
-            similarities = ranking.worth.astype(np.float32)
+            similarities = ranking.scores.astype(np.float32)
             # This loses no precision, because similarities have single precision.
             strength = ranking.strengths(BEST).astype(np.float32)
         kept = frequent = np.zeros(0, np.bool_)

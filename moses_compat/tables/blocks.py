@@ -198,8 +198,8 @@ class TableScan:
     """How a table is read.
 
     Attributes:
-        on_error: handling of faulty lines: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass it
-            through unchanged).
+        on_error: handling of malformed lines: `fail` (stop with an error), `skip` (leave the line out) or `keep` (pass
+            it through unchanged).
         threads: worker threads.
         block_bytes: approximate size of the text of a block.
         max_line: largest number of bytes of a line.
@@ -263,20 +263,20 @@ class TableScan:
         if entries and not written:
             self.refuse(DataError(name, f"no {content}, so the output would be empty", remedy="go on"))
 
-    def passes(self, name: str, faulty: Mask, faults: Sequence[Fault]) -> Mask:
-        """Return a mask, shape (N,), of all valid lines, and of faulty ones if they are kept.
+    def passes(self, name: str, malformed: Mask, faults: Sequence[Fault]) -> Mask:
+        """Return a mask, shape (N,), of all valid lines, and of malformed ones if they are kept.
 
         Args:
             name: name of the table in messages.
-            faulty: bool, shape (N,).
+            malformed: bool, shape (N,).
             faults: of these lines.
 
         Raises:
-            DataError: a line is faulty and `on_error` is `fail`.
+            DataError: a line is malformed and `on_error` is `fail`.
         """
         if faults and self.on_error == "fail":
             raise DataError(name, faults[0].message, faults[0].entry + 1)
-        return ~faulty if self.on_error == "skip" else np.ones(len(faulty), np.bool_)
+        return ~malformed if self.on_error == "skip" else np.ones(len(malformed), np.bool_)
 
 
 @inner_kernel
@@ -331,7 +331,7 @@ class LineMarks(NamedTuple):
     def of(cls, raw: RawBlock, block: EntryBlock) -> LineMarks:
         """Return the marks of a parsed block with fingerprints."""
         lines = hash_lines(raw)
-        lines[block.faulty] = 0
+        lines[block.malformed] = 0
         sources = np.zeros(len(block), np.uint16)
         heads, lengths = block.group_offsets[:-1], block.source_lengths
         sources[heads] = np.minimum(lengths, int(_WORDS))
@@ -363,13 +363,13 @@ def hash_lines(raw: RawBlock) -> npt.NDArray[np.uint32]:
 
 
 def block_without_fields(
-    raw: RawBlock, group_offsets: Int64Array, source_lengths: Int64Array, faulty: Mask, ascending: bool = False
+    raw: RawBlock, group_offsets: Int64Array, source_lengths: Int64Array, malformed: Mask, ascending: bool = False
 ) -> EntryBlock:
     """Return a block of lines of which only the groups are known."""
     nothing, no_phrases = np.zeros(0, np.int64), Phrases(np.zeros(1, np.int64), np.zeros(0, np.int32))
     return EntryBlock(
         raw.first_entry, raw.text, raw.line_offsets, nothing, nothing, nothing, group_offsets, source_lengths,
-        no_phrases, no_phrases, faulty, ascending=ascending,
+        no_phrases, no_phrases, malformed, ascending=ascending,
     )  # fmt: skip
 
 

@@ -153,8 +153,8 @@ def examine(path: str, progress: Progress = lambda position, entries: None) -> T
     """Read a phrase table or reordering table once.
 
     Raises:
-        DataError: it cannot be read, has no entry, or a line that no binariser supports: faulty, without a source, or
-            with a negative score, whose logarithm does not exist.
+        DataError: it cannot be read, has no entry, or a line that no binariser supports: malformed, without a source,
+            or with a negative score, whose logarithm does not exist.
     """
     form = TableForm(path)
     first_lines = np.full(5, -1, np.int64)

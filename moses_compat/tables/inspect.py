@@ -145,7 +145,7 @@ class TableSummary:
         counts: numbers of entries for each of `COUNT_KINDS`.
         oddities: name -> lines; the names are those of this module.
         rules: lines with a left-hand side on both sides.
-        faults: number of faulty lines.
+        faults: number of malformed lines.
         first_faults: the first few of them.
         prefixes_known: whether the prefixes of sources were examined.
     """

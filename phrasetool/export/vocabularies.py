@@ -134,7 +134,7 @@ def _unquoted(token: str) -> str:
 def _numbered(path: str, numbers: dict[str, int]) -> UnitVocabulary:
     pieces = sum(token.startswith((SPACE_MARK, _INNER)) or token.endswith(_JOINER) for token in numbers)
     if 4 * pieces > len(numbers):
-        message = "is a list of pieces of words; name what splits words into them, the segmenter's model or its merges"
+        message = "is a list of subword units; name the segmenter's model or its merges"
         raise DataError(path, message)
     return UnitVocabulary(Words(), numbers)
 

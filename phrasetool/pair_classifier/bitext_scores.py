@@ -325,7 +325,7 @@ def load_pair_model(folder: str | os.PathLike[str]) -> PairEncoder:
 
     model: Any = load_saved_model(folder)
     if not all(callable(getattr(model, name, None)) for name in ("encode", "classify")):
-        raise ModelError(f"{folder}: no classifier of sentence pairs", remedy="train a classifier of sentence pairs")
+        raise ModelError(f"{folder}: not a classifier of sentence pairs", remedy="train a classifier of sentence pairs")
     return pair_encoder_of(model, os.fspath(folder))
 
 

@@ -202,15 +202,15 @@ class Scores:
     """Similarities of N entries.
 
     Attributes:
-        similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a faulty entry.
-        opinion: bool, shape (N,); False where the source or the target holds no known word (or the entry is faulty):
+        similarities: float32, shape (N, 2), source-to-target first, in [-1, 1]; 0 for a malformed entry.
+        scored: bool, shape (N,); False where the source or the target holds no known word (or the entry is malformed):
             its similarity says nothing, and no rule may prune by it.
         logarithms: whether there is one column instead, shape (N, 1), of natural logarithms of probabilities, NaN where
             nothing is said.
     """
 
     similarities: FloatArray
-    opinion: npt.NDArray[np.bool_]
+    scored: npt.NDArray[np.bool_]
     logarithms: bool = False
 
 
@@ -303,9 +303,9 @@ class BilingualScorer:
         """Score a block of N entries."""
         group = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
         similarities = self._score(block.sources, group, block.targets)
-        similarities[block.faulty] = 0
-        opinion = has_known_word(block.sources)[group] & has_known_word(block.targets) & ~block.faulty
-        return Scores(similarities, opinion)
+        similarities[block.malformed] = 0
+        scored = has_known_word(block.sources)[group] & has_known_word(block.targets) & ~block.malformed
+        return Scores(similarities, scored)
 
 
 def by_cosine(scorer: BilingualScorer) -> Comparison:

@@ -74,12 +74,12 @@ class Found:
     Attributes:
         trials: in the order they were made, the full table first.
         answer: the smallest table that keeps the budget alone and on the rising curve.
-        lucky: smaller tables that keep the budget alone, but not on the rising curve, so by chance; smallest first.
+        by_chance: smaller tables that keep the budget alone, but not on the rising curve, so by chance; smallest first.
     """
 
     trials: Sequence[Trial]
     answer: Trial
-    lucky: Sequence[Trial]
+    by_chance: Sequence[Trial]
 
 
 def size_grid(entries: int, smallest: int) -> list[int]:
@@ -139,8 +139,8 @@ def search_size(
             break
         attempt(neighbours[0])
     smallest_first = sorted((step for step in tried if step > answer), reverse=True)
-    lucky = [tried[step] for step in smallest_first if keeps_budget(tried[step])]
-    return Found(list(tried.values()), tried[answer], lucky)
+    by_chance = [tried[step] for step in smallest_first if keeps_budget(tried[step])]
+    return Found(list(tried.values()), tried[answer], by_chance)
 
 
 def _believed(tried: dict[int, Trial], max_loss: float, non_inferior: bool) -> int:

@@ -1,6 +1,6 @@
 """Pruning criteria, which score each entry from the measures of the whole table.
 
-The larger an entry's score (`worth`), the longer the entry is kept.  In a product, a criterion counts by its
+The larger an entry's score, the longer the entry is kept.  In a product, a criterion counts by its
 factor, which is bounded where the score is not: no criterion alone can keep an entry that the others find useless.
 """
 
@@ -16,9 +16,9 @@ from phrasetool.pruning.measures import (
     COUNTS,
     LOSSES,
     MODEL_SCORES,
-    OPINIONS,
     PARALLEL,
     PROBABILITIES,
+    SCORED_MASKS,
     SIGNIFICANCE,
     SIMILARITIES,
     SYNTAX,
@@ -37,7 +37,7 @@ _MOST_LOSS = np.float32(1.0)
 
 
 class Criterion(Protocol):
-    """One measure of what an entry is worth."""
+    """One measure by which entries are ranked."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Criterion(Protocol):
     def by_source(self) -> bool:
         """Whether an entry is compared with the others of its source, which have to stand together then."""
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """float32, shape (N,): the larger, the more an entry deserves to stay; may be infinite, never NaN."""
 
     def factor(self, measures: Measures) -> FloatArray:
@@ -80,18 +80,18 @@ class Semantic:
         """The similarities."""
         return frozenset({self.similarities})
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """The better similarity; infinite where a side has only unknown words."""
         similarities = measures[self.similarities]
         # Column by column: along rows of one or two numpy takes ten times as long.
         best: FloatArray = np.maximum(similarities[:, 0], similarities[:, -1])
-        best[~measures[OPINIONS[self.similarities]]] = np.inf
+        best[~measures[SCORED_MASKS[self.similarities]]] = np.inf
         return best
 
     def factor(self, measures: Measures) -> FloatArray:
         """The mean similarity, at least 0.02; 1 where a side has only unknown words."""
         mean = measures[self.similarities].mean(axis=1, dtype=np.float32)
-        known = measures[OPINIONS[self.similarities]]
+        known = measures[SCORED_MASKS[self.similarities]]
         return np.where(known, np.clip(mean, np.float32(0.02), np.float32(1)), np.float32(1))
 
 
@@ -120,7 +120,7 @@ class Significant:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """-ln p."""
         return measures[SIGNIFICANCE]
 
@@ -139,7 +139,7 @@ class Composition:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """Count times loss; without a composition, the loss counts as 30."""
         losses = measures[LOSSES]
         return measures[COUNTS] * np.where(np.isfinite(losses), losses, _NO_COMPOSITION)
@@ -158,7 +158,7 @@ class Probability:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """The third score."""
         return measures[PROBABILITIES]
 
@@ -176,11 +176,11 @@ class Count:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """The joint count."""
         return measures[COUNTS]
 
-    factor = worth
+    factor = scores
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Usage:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset({COUNTS})
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """How often the pair was used."""
         return measures[USES]
 
@@ -219,18 +219,18 @@ class Top:
     by_source: bool = True
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """0 for the best, -1 for the next, and so on; ties by table order."""
         scores = measures[MODEL_SCORES]
         groups = np.repeat(np.arange(len(measures.source_lengths)), np.diff(measures.group_offsets))
-        order = np.lexsort((-scores, measures.faulty, groups))
+        order = np.lexsort((-scores, measures.malformed, groups))
         places = np.empty(len(scores), np.float32)
         places[order] = measures.group_offsets[groups] - np.arange(len(scores))
         return places
 
     def factor(self, measures: Measures) -> FloatArray:
         """1 for the best, 1/2 for the next, and so on."""
-        return np.float32(1) / (np.float32(1) - self.worth(measures))
+        return np.float32(1) / (np.float32(1) - self.scores(measures))
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class Random:
     by_source: bool = False
     factor_needs: frozenset[Measure[Any]] = frozenset()
 
-    def worth(self, measures: Measures) -> FloatArray:
+    def scores(self, measures: Measures) -> FloatArray:
         """Uniform in [0, 1), drawn in table order."""
         numbers = np.random.PCG64(self.seed)
         # A step of the generator gives two of them.
@@ -255,7 +255,7 @@ class Random:
         odd = measures.first % 2
         return np.random.Generator(numbers).random(odd + len(measures), np.float32)[odd:]
 
-    factor = worth
+    factor = scores
 
 
 CRITERIA: tuple[Criterion, ...] = (

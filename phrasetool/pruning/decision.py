@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from phrasetool.phrases import DoubleArray, FloatArray, Mask
 from phrasetool.pruning.criteria import Semantic
-from phrasetool.pruning.measures import OPINION, SIMILARITIES, Measures
+from phrasetool.pruning.measures import SCORED, SIMILARITIES, Measures
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.sizes import SizeCurve, SizeLimit, TooSmallError, WorthPart, allowed_entries
+from phrasetool.pruning.sizes import ScoredPart, SizeCurve, SizeLimit, TooSmallError, allowed_entries
 from phrasetool.pruning.thresholds import Threshold
 
 SEMANTIC = Semantic()
@@ -35,7 +35,7 @@ class Ranking:
     Attributes:
         method: that ranks the entries.
         measures: of the entries.
-        worth: float32 or float64, shape (N,), not NaN: the score; entries with larger scores are kept longer;
+        scores: float32 or float64, shape (N,), not NaN: the score; entries with larger scores are kept longer;
             infinite for malformed lines.
         keys: float64, shape (N,): ranks the entries of one source.
         silent: bool, shape (N,): the method has no score for these.
@@ -43,41 +43,41 @@ class Ranking:
 
     method: Method
     measures: Measures
-    worth: FloatArray | DoubleArray
+    scores: FloatArray | DoubleArray
     keys: DoubleArray
     silent: Mask
 
     @classmethod
     def of(cls, method: Method, measures: Measures) -> Ranking:
         """Rank entries by the method's scores."""
-        return cls.by_worth(method, measures, method.worth(measures))
+        return cls.by_scores(method, measures, method.scores(measures))
 
     @classmethod
-    def by_worth(cls, method: Method, measures: Measures, worth: FloatArray) -> Ranking:
+    def by_scores(cls, method: Method, measures: Measures, scores: FloatArray) -> Ranking:
         """Rank entries by the method's scores, which are known already."""
-        return cls(method, measures, worth, worth.astype(np.float64), np.zeros(len(measures), np.bool_))
+        return cls(method, measures, scores, scores.astype(np.float64), np.zeros(len(measures), np.bool_))
 
     @classmethod
     def by_similarity(cls, method: Method, measures: Measures) -> Ranking:
         """The paper's: the better similarity is compared with a threshold, their mean ranks the entries of a source."""
-        worth = SEMANTIC.worth(measures).astype(np.float64)
+        scores = SEMANTIC.scores(measures).astype(np.float64)
         st, ts = measures[SIMILARITIES].astype(np.float64).T
-        return cls(method, measures, worth, (st + ts) / 2, ~measures[OPINION])
+        return cls(method, measures, scores, (st + ts) / 2, ~measures[SCORED])
 
     def protected(self, best: KeepBest) -> Mask:
         """bool, shape (N,): the best of every protected source, frequent mutual translations if they are protected, and
-        faulty lines, which are never pruned."""
+        malformed lines, which are never pruned."""
         groups = self.measures.group_offsets, self.measures.source_lengths
-        protected = best.marks(*groups, self.measures.faulty, self.keys) | self.measures.faulty
+        protected = best.marks(*groups, self.measures.malformed, self.keys) | self.measures.malformed
         return protected if best.frequent is None else protected | best.frequent_entries(self.measures)
 
     def strengths(self, best: KeepBest) -> DoubleArray:
         """float64, shape (N,): the largest threshold that each entry survives, infinite if any."""
-        strengths: DoubleArray = np.where(self.protected(best), np.inf, self.worth)
+        strengths: DoubleArray = np.where(self.protected(best), np.inf, self.scores)
         return strengths
 
 
-# N entries, and bool, shape (N,): which of them stay whatever they are worth.
+# N entries, and bool, shape (N,): which of them are always kept.
 Guarded = tuple[Ranking, Mask]
 # Gives all parts of a table, in order; may be called several times.
 GuardedTable = Callable[[], Iterator[Guarded]]
@@ -119,7 +119,7 @@ class AtOwnThresholds:
 
         def fails(ranking: Ranking, protected: Mask) -> Mask:
             method, measures = ranking.method, ranking.measures
-            return method.fails(method.below(method.worths(measures), measures.alpha))
+            return method.fails(method.below(method.criterion_scores(measures), measures.alpha))
 
         return fails
 
@@ -138,11 +138,11 @@ class OfSize:
         if count > allowed:
             raise TooSmallError.of(count, entries, self.share)
 
-        def parts() -> Iterator[WorthPart]:
-            return ((ranking.measures.first, ranking.worth, protected) for ranking, protected in table())
+        def parts() -> Iterator[ScoredPart]:
+            return ((ranking.measures.first, ranking.scores, protected) for ranking, protected in table())
 
         limit = SizeLimit.of(parts, allowed - count)
-        return lambda ranking, protected: limit.fails(ranking.worth, protected, ranking.measures.first)
+        return lambda ranking, protected: limit.fails(ranking.scores, protected, ranking.measures.first)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class AtThresholdForSize:
         """Find the threshold in one pass over the table."""
         curve = SizeCurve()
         for ranking, protected in table():
-            curve.add(np.where(protected, np.inf, ranking.worth))
+            curve.add(np.where(protected, np.inf, ranking.scores))
         threshold = curve.threshold_for(self.share)
         return lambda ranking, protected: _below(ranking, threshold)
 
@@ -171,7 +171,7 @@ class Everything:
 
 def _below(ranking: Ranking, threshold: float) -> Mask:
     """Return the entries whose score is below a threshold, compared in the precision of the score."""
-    failed: Mask = ranking.worth < ranking.worth.dtype.type(threshold)
+    failed: Mask = ranking.scores < ranking.scores.dtype.type(threshold)
     return failed
 
 
@@ -292,17 +292,17 @@ class Reasons:
 
     Attributes:
         names: of the criteria.
-        worths: float32, shape (N, C), the scores.
+        criterion_scores: float32, shape (N, C), the scores.
         fails: bool, shape (N, C): that criterion alone would remove the entry.
     """
 
     names: tuple[str, ...]
-    worths: FloatArray
+    criterion_scores: FloatArray
     fails: Mask
 
     def part(self, rows: slice | npt.NDArray[Any]) -> Reasons:
         """Those of some entries."""
-        return Reasons(self.names, self.worths[rows], self.fails[rows])
+        return Reasons(self.names, self.criterion_scores[rows], self.fails[rows])
 
     @property
     def labels(self) -> list[str]:
@@ -336,15 +336,15 @@ def explain(ranking: Ranking, decision: Decision) -> Reasons:
     method, measures = ranking.method, ranking.measures
     if len(method.parts) == 1:
         # The ranking holds the scores of the one criterion.
-        return Reasons(method.names, ranking.worth.astype(np.float32)[:, None], decision.fails[:, None])
-    worths = method.worths(measures)
+        return Reasons(method.names, ranking.scores.astype(np.float32)[:, None], decision.fails[:, None])
+    criterion_scores = method.criterion_scores(measures)
     if method.thresholds:
-        fails = method.below(worths, measures.alpha)
+        fails = method.below(criterion_scores, measures.alpha)
     else:
         count = int((decision.keep & ~decision.protected).sum())
         first, protected = measures.first, decision.protected
-        columns = [np.ascontiguousarray(column) for column in worths.T]
-        limits = [SizeLimit.of(lambda worth=column: [(first, worth, protected)], count) for column in columns]  # type: ignore[misc]
+        columns = [np.ascontiguousarray(column) for column in criterion_scores.T]
+        limits = [SizeLimit.of(lambda scores=column: [(first, scores, protected)], count) for column in columns]  # type: ignore[misc]
         alone = [limit.fails(column, protected, first) for limit, column in zip(limits, columns, strict=True)]
         fails = np.stack(alone, axis=1)
-    return Reasons(method.names, worths, fails)
+    return Reasons(method.names, criterion_scores, fails)

@@ -49,15 +49,15 @@ MODEL_SCORES = Measure("model scores", np.float32)
 # Source-to-target and target-to-source.
 SIMILARITIES = Measure("similarities", np.float32, 2)
 # False where a side has only unknown words, so that the similarities mean nothing.
-OPINION = Measure("opinion", np.bool_)
+SCORED = Measure("scored", np.bool_)
 # The same of an encoder of syntax, and of a classifier of pairs, which give one number for both directions.
 SYNTAX = Measure("similarities of syntax", np.float32, 2)
-SYNTAX_OPINION = Measure("opinion on syntax", np.bool_)
+SYNTAX_SCORED = Measure("scored by syntax", np.bool_)
 PARALLEL = Measure("probabilities of a translation", np.float32, 2)
-PARALLEL_OPINION = Measure("opinion on translations", np.bool_)
+PARALLEL_SCORED = Measure("scored by translations", np.bool_)
 # Measure of a model -> whether the model has a score for the entry.
-OPINIONS: Mapping[Measure[np.float32], Measure[np.bool_]] = {
-    SIMILARITIES: OPINION, SYNTAX: SYNTAX_OPINION, PARALLEL: PARALLEL_OPINION,
+SCORED_MASKS: Mapping[Measure[np.float32], Measure[np.bool_]] = {
+    SIMILARITIES: SCORED, SYNTAX: SYNTAX_SCORED, PARALLEL: PARALLEL_SCORED,
 }  # fmt: skip
 # -ln p of Fisher's exact test.
 SIGNIFICANCE = Measure("significance", np.float32)
@@ -98,7 +98,7 @@ class Measures:
     Attributes:
         group_offsets: int64, shape (G + 1,), the first entry of each source group.
         source_lengths: int64, shape (G,), words of each source.
-        faulty: bool, shape (N,), malformed lines; their other measures are meaningless.
+        malformed: bool, shape (N,), malformed lines; their other measures are meaningless.
         columns: the measures that were computed.
         alpha: -ln p of a pair that occurs once, together; with the significance.
         first: how many entries the table has before these.
@@ -107,14 +107,14 @@ class Measures:
 
     group_offsets: Int64Array
     source_lengths: Int64Array
-    faulty: Mask
+    malformed: Mask
     columns: Mapping[Measure[Any], npt.NDArray[Any]] = field(default_factory=dict)
     alpha: float = 0.0
     first: int = 0
     sums: Callable[[Measure[Any]], float] | None = None
 
     def __len__(self) -> int:
-        return len(self.faulty)
+        return len(self.malformed)
 
     def parts(self) -> Iterator[Measures]:
         """See `TableMeasures`: all at once."""
@@ -166,7 +166,7 @@ class MeasuredTable:
         self._columns = {measure: self.new_column(measure.dtype, measure.width) for measure in measures}
         # Whether a source group begins with an entry, and the words of its source.
         self._heads, self._lengths = self.new_column(np.bool_), self.new_column(np.int32)
-        self._faulty = self.new_column(np.bool_)
+        self._malformed = self.new_column(np.bool_)
         self._totals: dict[Measure[Any], float] = {}
 
     @staticmethod
@@ -183,7 +183,7 @@ class MeasuredTable:
         return DiskColumn(self._folder, dtype, width)
 
     def __len__(self) -> int:
-        return len(self._faulty)
+        return len(self._malformed)
 
     def __contains__(self, measure: Measure[Any]) -> bool:
         return measure in self._columns
@@ -204,7 +204,7 @@ class MeasuredTable:
             heads[0] = False
         self._heads.append(heads)
         self._lengths.append(np.repeat(part.source_lengths, np.diff(part.group_offsets)).astype(np.int32))
-        self._faulty.append(part.faulty)
+        self._malformed.append(part.malformed)
         for measure, column in self._columns.items():
             column.append(part[measure])
 
@@ -243,23 +243,25 @@ class MeasuredTable:
         return len(self)
 
     def _rows(self, first: int, last: int) -> Measures:
-        offsets, lengths, faulty = self.lines(first, last)
-        return Measures(offsets, lengths, faulty, _Columns(self._columns, first, last), self.alpha, first, self._total)
+        offsets, lengths, malformed = self.lines(first, last)
+        return Measures(
+            offsets, lengths, malformed, _Columns(self._columns, first, last), self.alpha, first, self._total
+        )
 
     def lines(self, first: int, last: int) -> tuple[Int64Array, Int64Array, Mask]:
-        """Of entries first..last - 1 that stand anywhere: source groups, their words, and which lines are faulty.
+        """Of entries first..last - 1 that stand anywhere: source groups, their words, and which lines are malformed.
 
         The first and the last group may have more entries before and behind these.
         """
         heads, lengths = self._heads.read(first, last), self._lengths.read(first, last)
         heads[:1] = True
         starts = np.flatnonzero(heads)
-        return np.append(starts, len(heads)), lengths[starts].astype(np.int64), self._faulty.read(first, last)
+        return np.append(starts, len(heads)), lengths[starts].astype(np.int64), self._malformed.read(first, last)
 
     def whole(self) -> Measures:
         """All of it in memory."""
         part = self._rows(0, len(self))
-        return Measures(part.group_offsets, part.source_lengths, part.faulty, dict(part.columns), self.alpha)
+        return Measures(part.group_offsets, part.source_lengths, part.malformed, dict(part.columns), self.alpha)
 
     def _total(self, measure: Measure[Any]) -> float:
         """The sum of a measure, added up in numpy's order, so that it is the one of an array in memory."""

@@ -46,7 +46,7 @@ class Method:
 
     Attributes:
         parts: the criteria.
-        combine: `product` of their factors; or the mean `rank` by their worths; or `intersection`, what every
+        combine: `product` of their factors; or the mean `rank` by their scores; or `intersection`, what every
             criterion would keep, and `union`, what any would.
         weights: of the criteria, exponents in a product and weights in a mean of ranks; none: all are 1.
         thresholds: of the criteria, for an intersection, a union or a single one; none: one cut for all.
@@ -102,16 +102,16 @@ class Method:
         elif self.combine != "product" and not 0 <= threshold.value(0.0) <= 1:
             raise ValueError(f"{threshold.text} is outside the range of ranks, 0 to 1")
 
-    def worth(self, measures: Measures) -> FloatArray:
-        """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for faulty lines.
+    def scores(self, measures: Measures) -> FloatArray:
+        """float32, shape (N,): the larger, the more an entry deserves to stay; infinite for malformed lines.
 
         A rank from 0 for the worst to 1 for the best, unless there is one criterion or a product: the mean of ranks,
         the least for an intersection, the greatest for a union.  So a cut of an intersection keeps what each criterion
         would keep at that rank.
         """
-        return next(self.worth_by_part(measures))
+        return next(self.scores_by_part(measures))
 
-    def worth_by_part(self, table: TableMeasures) -> Iterator[FloatArray]:
+    def scores_by_part(self, table: TableMeasures) -> Iterator[FloatArray]:
         """The same of a table, for each of its parts.
 
         Ranks take 4 bytes an entry and criterion.
@@ -120,18 +120,20 @@ class Method:
         criteria = sorted(zip(self.parts, self._weights, strict=True), key=lambda part: part[0].name)
         alone, weights = len(criteria) == 1, [weight for _, weight in criteria]
         ranked = not alone and self.combine != "product"
-        every = [_sorted_worths(criterion, table) for criterion, _ in criteria] if ranked else []
+        every = [_sorted_scores(criterion, table) for criterion, _ in criteria] if ranked else []
         for measures in table.parts():
-            good = ~measures.faulty
-            worth = np.full(len(measures), np.inf, np.float32)
+            good = ~measures.malformed
+            scores = np.full(len(measures), np.inf, np.float32)
             if alone:
-                worth[good] = criteria[0][0].worth(measures)[good]
+                scores[good] = criteria[0][0].scores(measures)[good]
             elif self.combine == "product":
-                worth[good] = _product([criterion.factor(measures)[good] for criterion, _ in criteria], weights)
+                scores[good] = _product([criterion.factor(measures)[good] for criterion, _ in criteria], weights)
             else:
-                worths = [criterion.worth(measures)[good] for criterion, _ in criteria]
-                worth[good] = self._of_ranks([_ranks(*pair) for pair in zip(worths, every, strict=True)], weights)
-            yield worth
+                criterion_scores = [criterion.scores(measures)[good] for criterion, _ in criteria]
+                scores[good] = self._of_ranks(
+                    [_ranks(*pair) for pair in zip(criterion_scores, every, strict=True)], weights
+                )
+            yield scores
 
     def _of_ranks(self, ranks: list[FloatArray], weights: list[float]) -> FloatArray:
         if self.combine == "rank":
@@ -142,20 +144,20 @@ class Method:
         combined: FloatArray = choose.reduce(ranks)
         return combined
 
-    def worths(self, measures: Measures) -> FloatArray:
+    def criterion_scores(self, measures: Measures) -> FloatArray:
         """Return each criterion's score of each entry, float32, shape (N, C); infinite for malformed lines."""
-        worths = np.stack([part.worth(measures) for part in self.parts], axis=1)
-        worths[measures.faulty] = np.inf
-        return worths
+        criterion_scores = np.stack([part.scores(measures) for part in self.parts], axis=1)
+        criterion_scores[measures.malformed] = np.inf
+        return criterion_scores
 
-    def below(self, worths: FloatArray, alpha: float) -> npt.NDArray[np.bool_]:
+    def below(self, criterion_scores: FloatArray, alpha: float) -> npt.NDArray[np.bool_]:
         """Return where a criterion's score is below the criterion's own threshold, bool, shape (N, C).
 
         Args:
-            worths: of `worths`.
+            criterion_scores: see the method of this name.
             alpha: -ln p of a pair that occurs once, together.
         """
-        return worths < np.array([threshold.value(alpha) for threshold in self.thresholds], np.float32)
+        return criterion_scores < np.array([threshold.value(alpha) for threshold in self.thresholds], np.float32)
 
     def fails(self, below: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return the entries that the criteria's own thresholds remove together, bool, shape (N,), given `below`."""
@@ -176,13 +178,13 @@ def _product(factors: list[FloatArray], weights: list[float]) -> FloatArray:
     return np.exp(np.minimum(total, _LARGEST)).astype(np.float32)
 
 
-def _sorted_worths(criterion: Criterion, table: TableMeasures) -> FloatArray:
+def _sorted_scores(criterion: Criterion, table: TableMeasures) -> FloatArray:
     """Return a criterion's scores of all well-formed entries of a table, ascending."""
     every, count = np.empty(len(table), np.float32), 0
     for measures in table.parts():
-        worth = criterion.worth(measures)[~measures.faulty]
-        every[count : count + len(worth)] = worth
-        count += len(worth)
+        scores = criterion.scores(measures)[~measures.malformed]
+        every[count : count + len(scores)] = scores
+        count += len(scores)
     every = every[:count]
     every.sort()
     return every

@@ -11,7 +11,7 @@ from phrasetool.kernels.jit import exact_kernel
 from phrasetool.phrases import DoubleArray, Int64Array, Mask
 from phrasetool.pruning.measures import OCCURRENCES, Measures, TableMeasures
 
-# An entry that was seen more often is worth a warning, or protection.
+# An entry that was seen more often deserves a warning, or protection.
 DEFAULT_COUNT = 100
 # Columns of the counts of an entry.
 _TARGET, _SOURCE, _JOINT = range(3)
@@ -140,7 +140,7 @@ class KeepBest:
         return f"{best} of every {'source' if self.protect == 'all' else 'one-word source'}"
 
     def keeps_everything(self, group_offsets: Int64Array, source_lengths: Int64Array) -> Mask:
-        """The sources that keep all their entries, whatever these are worth.
+        """The sources that keep all their entries, whatever their scores.
 
         Args:
             group_offsets: int64, shape (G + 1,), the first entry of each source.
@@ -154,21 +154,21 @@ class KeepBest:
             return np.zeros_like(few)
         return few & (source_lengths == 1) if self.protect == "words" else few
 
-    def marks(self, group_offsets: Int64Array, source_lengths: Int64Array, faulty: Mask, keys: DoubleArray) -> Mask:
+    def marks(self, group_offsets: Int64Array, source_lengths: Int64Array, malformed: Mask, keys: DoubleArray) -> Mask:
         """The entries that stay if those with the largest keys are the best.
 
         Args:
             group_offsets: int64, shape (G + 1,), the first entry of each source.
             source_lengths: int64, shape (G,), words of each source.
-            faulty: bool, shape (N,), lines that take no place among the best.
+            malformed: bool, shape (N,), lines that take no place among the best.
             keys: float64, shape (N,), not NaN.
 
         Returns:
             bool, shape (N,).
         """
         if self.protect == "none":
-            return np.zeros(len(faulty), np.bool_)
-        eligible = ~faulty
+            return np.zeros(len(malformed), np.bool_)
+        eligible = ~malformed
         if self.protect == "words":
             eligible &= np.repeat(source_lengths == 1, np.diff(group_offsets))
         return best_of_groups(group_offsets, keys, self.k, eligible)
@@ -196,17 +196,17 @@ class KeepBestWithinBudget:
         self._counts = [0] * self.MOST
         for part in measures.parts():
             # How many are protected does not depend on which.
-            entries = np.diff(np.append(0, np.cumsum(~part.faulty))[part.group_offsets])
+            entries = np.diff(np.append(0, np.cumsum(~part.malformed))[part.group_offsets])
             if protect == "words":
                 entries = entries[part.source_lengths == 1]
             elif protect == "none":
                 entries = entries[:0]
             # Some of the frequent ones are among the best, too: this is an upper bound.
-            faulty = int(part.faulty.sum())
+            malformed = int(part.malformed.sum())
             if frequent is not None:
-                faulty += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], frequent)))
+                malformed += int(np.count_nonzero(frequent_translations(part[OCCURRENCES], frequent)))
             for k in range(1, self.MOST + 1):
-                self._counts[k - 1] += int(np.minimum(entries, k).sum()) + faulty
+                self._counts[k - 1] += int(np.minimum(entries, k).sum()) + malformed
 
     def best(self, entries: int) -> KeepBest:
         """Return the rule for a table of `entries` entries: the largest k up to 10 that takes three fifths at most."""

@@ -18,7 +18,7 @@ from phrasetool.pruning.decision import Cut, Decision, Guarded, Ranking, Reasons
 from phrasetool.pruning.measures import MeasuredTable
 from phrasetool.pruning.methods import Method
 from phrasetool.pruning.protection import KeepBest
-from phrasetool.pruning.sizes import SizeLimit, WorthPart
+from phrasetool.pruning.sizes import ScoredPart, SizeLimit
 
 
 class RankedTable:
@@ -34,9 +34,9 @@ class RankedTable:
 
     def __init__(self, method: Method, table: MeasuredTable) -> None:
         self.method, self.table = method, table
-        self._worth = table.new_column(np.float32)
-        for worth in method.worth_by_part(table):
-            self._worth.append(worth)
+        self._scores = table.new_column(np.float32)
+        for scores in method.scores_by_part(table):
+            self._scores.append(scores)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -44,8 +44,8 @@ class RankedTable:
     def parts(self) -> Iterator[Ranking]:
         """All of it, some whole source groups at a time, in order."""
         for measures in self.table.parts():
-            worth = self._worth.read(measures.first, measures.first + len(measures))
-            yield Ranking.by_worth(self.method, measures, worth)
+            scores = self._scores.read(measures.first, measures.first + len(measures))
+            yield Ranking.by_scores(self.method, measures, scores)
 
     def decide(self, cut: Cut, best: KeepBest) -> DecidedTable:
         """Decide about all entries; see `decision.decide`.
@@ -61,7 +61,7 @@ class RankedTable:
         def guarded() -> Iterator[Guarded]:
             for ranking in self.parts():
                 first = ranking.measures.first
-                yield ranking, protected.read(first, first + len(ranking.worth))
+                yield ranking, protected.read(first, first + len(ranking.scores))
 
         verdict = cut.verdict(guarded)
         for part in guarded():
@@ -76,16 +76,16 @@ class RankedTable:
         """
         method = self.method
         if len(method.parts) == 1:
-            return TableReasons(method, self.table.alpha, (self._worth,), decision, ())
-        worths = tuple(self.table.new_column(np.float32) for _ in method.parts)
+            return TableReasons(method, self.table.alpha, (self._scores,), decision, ())
+        criterion_scores = tuple(self.table.new_column(np.float32) for _ in method.parts)
         for measures in self.table.parts():
-            for column, values in zip(worths, method.worths(measures).T, strict=True):
+            for column, values in zip(criterion_scores, method.criterion_scores(measures).T, strict=True):
                 column.append(values)
         limits: tuple[SizeLimit, ...] = ()
         if not method.thresholds:
             count = sum(int(np.count_nonzero(~part.fails & ~part.protected)) for part in decision.parts())
-            limits = tuple(SizeLimit.of(partial(decision.with_worth, worth), count) for worth in worths)
-        return TableReasons(method, self.table.alpha, worths, decision, limits)
+            limits = tuple(SizeLimit.of(partial(decision.with_scores, scores), count) for scores in criterion_scores)
+        return TableReasons(method, self.table.alpha, criterion_scores, decision, limits)
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ class DecidedTable:
         """Entries that are kept, bool, shape (N,), in memory."""
         return np.concatenate([np.zeros(0, np.bool_), *(part.keep for part in self.parts())])
 
-    def with_worth(self, worth: DiskColumn) -> Iterator[WorthPart]:
+    def with_scores(self, scores: DiskColumn) -> Iterator[ScoredPart]:
         """Yield scores of the entries by parts, each with its first row and which of its entries are protected."""
         first = 0
-        for values in worth.pieces():
+        for values in scores.pieces():
             yield first, values, self.protected.read(first, first + len(values))
             first += len(values)
 
@@ -133,7 +133,7 @@ class TableReasons:
     Attributes:
         method: whose criteria they are.
         alpha: see `Measures`.
-        worths: scores by each criterion.
+        criterion_scores: scores by each criterion.
         decision: about the entries.
         limits: by which each criterion alone would have kept entries; none for one criterion, or where all have
             thresholds of their own.
@@ -141,24 +141,24 @@ class TableReasons:
 
     method: Method
     alpha: float
-    worths: tuple[DiskColumn, ...]
+    criterion_scores: tuple[DiskColumn, ...]
     decision: DecidedTable
     limits: tuple[SizeLimit, ...]
 
     def part(self, rows: slice) -> Reasons:
         """Those of some entries; may be called by several threads."""
-        worths = np.stack([column.read(rows.start, rows.stop) for column in self.worths], axis=1)
+        criterion_scores = np.stack([column.read(rows.start, rows.stop) for column in self.criterion_scores], axis=1)
         decision = self.decision.part(rows)
         if self.limits:
             fails = np.stack(
                 [
                     limit.fails(column, decision.protected, rows.start)
-                    for limit, column in zip(self.limits, worths.T, strict=True)
+                    for limit, column in zip(self.limits, criterion_scores.T, strict=True)
                 ],
                 axis=1,
             )
-        elif len(self.worths) == 1:
+        elif len(self.criterion_scores) == 1:
             fails = decision.fails[:, None]
         else:
-            fails = self.method.below(worths, self.alpha)
-        return Reasons(self.method.names, worths, fails)
+            fails = self.method.below(criterion_scores, self.alpha)
+        return Reasons(self.method.names, criterion_scores, fails)

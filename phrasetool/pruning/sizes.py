@@ -34,7 +34,7 @@ def allowed_entries(fraction: float, entries: int) -> int:
 class SizeCurve:
     """Counts entries by the largest threshold they survive, in bounded memory.
 
-    Entries that no threshold removes (protected, or without an opinion) have infinite strength.  Counts at the
+    Entries that no threshold removes (protected, or without a score) have infinite strength.  Counts at the
     thresholds given to the constructor are exact; a wanted size is met from below, to within the entries whose
     strengths are equal in six decimals.
 
@@ -56,20 +56,20 @@ class SizeCurve:
         self.always_kept = 0
         self._bins = np.zeros(_BINS + 1, np.int64)
 
-    def add(self, strengths: npt.NDArray[np.float64], worth: npt.NDArray[np.floating] | None = None) -> None:
+    def add(self, strengths: npt.NDArray[np.float64], scores: npt.NDArray[np.floating] | None = None) -> None:
         """Count entries.
 
         Args:
             strengths: shape (N,), in [-1, 1] or infinite.
-            worth: shape (N,), strengths without protection, for `failing`; as `strengths` if None.
+            scores: shape (N,), strengths without protection, for `failing`; as `strengths` if None.
         """
-        worth = strengths if worth is None else worth
+        scores = strengths if scores is None else scores
         mortal = strengths[np.isfinite(strengths)]
         self.entries += len(strengths)
         self.always_kept += len(strengths) - len(mortal)
         for i, threshold in enumerate(self.thresholds):
             self.survivors[i] += int((strengths >= threshold).sum())
-            self.failing[i] += int((worth < threshold).sum())
+            self.failing[i] += int((scores < threshold).sum())
         bins = np.floor((mortal + 1) * (_BINS / 2)).astype(np.int64)
         np.add.at(self._bins, np.clip(bins, 0, _BINS), 1)
 
@@ -89,8 +89,8 @@ class SizeCurve:
         return float(first * 2.0 / _BINS - 1.0) if first else -1.0
 
 
-# Part of a table: its first entry's number, what the entries are worth, not NaN, and which of them are protected.
-WorthPart = tuple[int, FloatArray | DoubleArray, Mask]
+# Part of a table: its first entry's number, the scores of its entries, not NaN, and which of them are protected.
+ScoredPart = tuple[int, FloatArray | DoubleArray, Mask]
 _DIGIT = 16
 
 
@@ -99,15 +99,15 @@ class SizeLimit:
     """The border of the best unprotected entries of a table, ties by table order.
 
     Attributes:
-        worth: of the last one of them; infinite if there is none.
-        last: its number in the table, from 0; of those that are worth as much, the ones up to it belong to the best.
+        score: of the last one of them; infinite if there is none.
+        last: its number in the table, from 0; of those with the same score, the ones up to it belong to the best.
     """
 
-    worth: float
+    score: float
     last: int
 
     @classmethod
-    def of(cls, parts: Callable[[], Iterable[WorthPart]], count: int) -> SizeLimit:
+    def of(cls, parts: Callable[[], Iterable[ScoredPart]], count: int) -> SizeLimit:
         """Find the score of the last of the `count` best entries.  Memory does not grow with the table.
 
         Args:
@@ -121,8 +121,8 @@ class SizeLimit:
         prefix, above, digits = 0, 0, 1
         while True:
             counts = np.zeros(1 << _DIGIT, np.int64)
-            for _, worth, protected in parts():
-                keys = _ordered(worth[~protected])
+            for _, scores, protected in parts():
+                keys = _ordered(scores[~protected])
                 shift = 8 * keys.itemsize - digits * _DIGIT
                 if digits > 1:
                     keys = keys[keys >> keys.dtype.type(shift + _DIGIT) == keys.dtype.type(prefix)]
@@ -139,35 +139,35 @@ class SizeLimit:
         return cls._among_ties(parts, prefix, count - above)
 
     @classmethod
-    def _among_ties(cls, parts: Callable[[], Iterable[WorthPart]], key: int, count: int) -> SizeLimit:
+    def _among_ties(cls, parts: Callable[[], Iterable[ScoredPart]], key: int, count: int) -> SizeLimit:
         """Find the last of the best, of which `count` have this key."""
-        for first, worth, protected in parts():
-            same = np.flatnonzero((_ordered(worth) == key) & ~protected)
+        for first, scores, protected in parts():
+            same = np.flatnonzero((_ordered(scores) == key) & ~protected)
             if len(same) >= count:
                 entry = int(same[count - 1])
-                return cls(float(worth[entry]), first + entry)
+                return cls(float(scores[entry]), first + entry)
             count -= len(same)
         raise ValueError("the parts are others than before")
 
-    def fails(self, worth: FloatArray | DoubleArray, protected: Mask, first: int = 0) -> Mask:
-        """bool, shape (N,): what does not belong to the best; a protected entry fails if it is worth less than they.
+    def fails(self, scores: FloatArray | DoubleArray, protected: Mask, first: int = 0) -> Mask:
+        """bool, shape (N,): what does not belong to the best; a protected entry fails if its score is lower.
 
         Args:
-            worth: shape (N,), not NaN.
+            scores: shape (N,), not NaN.
             protected: bool, shape (N,).
             first: the number of the first of these entries in the table.
         """
-        limit = worth.dtype.type(self.worth)
-        better: Mask = worth > limit
-        ties = worth == limit
-        entered = better | (ties & (np.arange(first, first + len(worth)) <= self.last))
+        limit = scores.dtype.type(self.score)
+        better: Mask = scores > limit
+        ties = scores == limit
+        entered = better | (ties & (np.arange(first, first + len(scores)) <= self.last))
         failed: Mask = np.where(protected, ~(better | ties), ~entered)
         return failed
 
 
-def _ordered(worth: FloatArray | DoubleArray) -> npt.NDArray[np.unsignedinteger]:
+def _ordered(scores: FloatArray | DoubleArray) -> npt.NDArray[np.unsignedinteger]:
     """Unsigned numbers in the order of those, which are not NaN."""
     # No zero is negative then.
-    bits = np.ascontiguousarray(worth + worth.dtype.type(0)).view(f"u{worth.itemsize}")
+    bits = np.ascontiguousarray(scores + scores.dtype.type(0)).view(f"u{scores.itemsize}")
     top = bits.dtype.type(1 << (8 * bits.itemsize - 1))
     return np.where(bits & top, ~bits, bits | top)

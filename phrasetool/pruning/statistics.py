@@ -64,13 +64,13 @@ class OccurrenceCounts:
 
     @classmethod
     def of(
-        cls, counts: DoubleArray, faulty: Mask, removed: Mask, phrases: PhrasesOfRow, limit: int = DEFAULT_COUNT
+        cls, counts: DoubleArray, malformed: Mask, removed: Mask, phrases: PhrasesOfRow, limit: int = DEFAULT_COUNT
     ) -> OccurrenceCounts:
         """Count the occurrences of N entries.
 
         Args:
             counts: float64, shape (N, 3), c(t), c(s) and c(s,t); NaN where one is missing.
-            faulty: bool, shape (N,), lines that are not entries.
+            malformed: bool, shape (N,), lines that are not entries.
             removed: bool, shape (N,), entries that were removed.
             phrases: returns the source and the target of a row.
             limit: see above.
@@ -84,7 +84,7 @@ class OccurrenceCounts:
         return cls(
             total=_exact_sum(known),
             removed=_exact_sum(lost),
-            missing=len(joint) - len(known) - int(np.count_nonzero(faulty)),
+            missing=len(joint) - len(known) - int(np.count_nonzero(malformed)),
             frequent=_listed(rows, lost, phrases),
             limit=limit,
             mutual=len(mutual),
@@ -199,14 +199,14 @@ class PruneStatistics:
     """Counts of one run (or of one block).
 
     Attributes:
-        entries: lines read, faulty ones included.
+        entries: lines read, malformed ones included.
         sources: source groups read.
         kept: lines written.
         removed: criterion name -> entries removed by it.
         protected: entries that failed the criterion but were among the best of a protected source, or are protected as
             frequent mutual translations.
-        without_opinion: entries never pruned because a side has no known word.
-        faulty_kept, faulty_skipped: lines that could not be read, passed through or left out.
+        unscored: entries never pruned because a side has no known word.
+        malformed_kept, malformed_skipped: lines that could not be read, passed through or left out.
         by_source_length: int64, shape (9, 2), entries and kept entries whose source has 0, 1, .. 7, 8 or more words.
         removed_by: which criteria alone would have removed them (see `Reasons.labels`) -> entries removed.
         model_fit: how well the model fits the table (see `ModelFit`), where a sample of it could tell.
@@ -220,9 +220,9 @@ class PruneStatistics:
     kept: int = 0
     removed: dict[str, int] = field(default_factory=dict)
     protected: int = 0
-    without_opinion: int = 0
-    faulty_kept: int = 0
-    faulty_skipped: int = 0
+    unscored: int = 0
+    malformed_kept: int = 0
+    malformed_skipped: int = 0
     by_source_length: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((_LONGEST + 1, 2), np.int64))
     removed_by: dict[str, int] = field(default_factory=dict)
     model_fit: dict[str, Any] = field(default_factory=dict)
@@ -238,9 +238,9 @@ class PruneStatistics:
             "settled",
             "protected",
             "protected_frequent",
-            "without_opinion",
-            "faulty_kept",
-            "faulty_skipped",
+            "unscored",
+            "malformed_kept",
+            "malformed_skipped",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for mine, others in ((self.removed, other.removed), (self.removed_by, other.removed_by)):
@@ -280,8 +280,8 @@ class PruneStatistics:
             "occurrences": self.occurrences.report(),
             "protected_by_best_k": self.protected - self.protected_frequent,
             "protected_frequent": self.protected_frequent,
-            "without_opinion": self.without_opinion,
-            "faulty": {"kept": self.faulty_kept, "skipped": self.faulty_skipped},
+            "unscored": self.unscored,
+            "malformed": {"kept": self.malformed_kept, "skipped": self.malformed_skipped},
             "by_source_length": lengths,
             **({"model_fit": self.model_fit} if self.model_fit else {}),
         }

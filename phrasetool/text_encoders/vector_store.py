@@ -216,7 +216,7 @@ class VectorStore:
         if not file.is_file():
             # The header is written after these files; it is missing if a run was killed before.
             if self.folder.is_dir() and any(path.name not in _BEFORE_HEADER for path in self.folder.iterdir()):
-                raise ModelError(f"{self.folder}: is no store of vectors", remedy="name a store")
+                raise ModelError(f"{self.folder}: is not a store of vectors", remedy="name a store")
             return {}
         try:
             header = json.loads(file.read_text("utf-8"))

@@ -119,13 +119,13 @@ def _check_finite(words: list[bytes], rows: FloatArray) -> None:
     Raises:
         ValueError: naming the first.
     """
-    faulty: Mask = ~np.isfinite(rows.sum(1, dtype=np.float64))
-    _refuse(words, faulty, "is not finite")
+    malformed: Mask = ~np.isfinite(rows.sum(1, dtype=np.float64))
+    _refuse(words, malformed, "is not finite")
 
 
-def _refuse(words: list[bytes], faulty: Mask, what: str) -> None:
-    if faulty.any():
-        word = words[int(np.argmax(faulty))].decode("utf-8", "replace")
+def _refuse(words: list[bytes], malformed: Mask, what: str) -> None:
+    if malformed.any():
+        word = words[int(np.argmax(malformed))].decode("utf-8", "replace")
         raise ValueError(f"the vector of the target word {word} {what}")
 
 

@@ -12,7 +12,7 @@ from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
 from tests.pairwise import in_turn, pairwise
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.test_promise import WAYS, tables_with_oddities
 from tests.variants import for_each
 
@@ -136,10 +136,10 @@ def test_defaults_that_need_what_is_missing_name_the_way_out(tmp_path):
     )
 
 
-def test_faulty_lines(model_folder, tmp_path):
-    table = write(tmp_path / "t", FAULTY)
-    good = [i for i in range(9) if i + 1 not in FAULTY_LINES]
-    before = naive.split_lines(FAULTY)
+def test_malformed_lines(model_folder, tmp_path):
+    table = write(tmp_path / "t", MALFORMED)
+    good = [i for i in range(9) if i + 1 not in MALFORMED_LINES]
+    before = naive.split_lines(MALFORMED)
     failed = annotate(table, model_folder, "-o", tmp_path / "o")
     assert failed.code == 1
     assert failed.message.startswith(f"phrasetool: {table}:2: ")
@@ -152,8 +152,8 @@ def test_faulty_lines(model_folder, tmp_path):
 
 
 def test_what_it_says(model_folder, tmp_path):
-    table = write(tmp_path / "t", FAULTY + b"qq ||| the ||| 1 1\n")
+    table = write(tmp_path / "t", MALFORMED + b"qq ||| the ||| 1 1\n")
     outcome = run_inside("annotate", table, "-m", model_folder, "-o", tmp_path / "o", "--on-error", "keep")
-    assert "annotated 10 entries; 1 have only unknown words on a side; 7 faulty lines" in outcome.err
+    assert "annotated 10 entries; 1 have only unknown words on a side; 7 malformed lines" in outcome.err
     assert "num-features=4" in outcome.err
     assert annotate(table, model_folder, "-o", tmp_path / "o", "--on-error", "keep").err == ""

@@ -8,7 +8,7 @@ from moses_compat.ini.reading import read_moses_ini
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.naive_reordering import pair
-from tests.tables import FAULTY, FAULTY_LINES, INI, TABLES, seven_fields
+from tests.tables import INI, MALFORMED, MALFORMED_LINES, TABLES, seven_fields
 from tests.test_promise import WAYS
 
 PAIRS = (
@@ -35,7 +35,7 @@ def annotate(table, pairs, *options):
 
 
 def naive_columns(table, data=PAIRS):
-    """The two columns of every line; None for a faulty line."""
+    """The two columns of every line; None for a malformed line."""
     joint, source_uses, target_uses = {}, {}, {}
     for line in data.splitlines():
         fields = line.split(b"|||")
@@ -154,8 +154,8 @@ def test_a_table_says_how_often_its_pairs_were_seen(tmp_path):
     assert written_columns(annotate(table, table, "-o", "-").out) == [[b"0.75", b"0.833333"]]
 
 
-def test_faulty_lines(pairs, tmp_path):
-    table = FAULTY.replace(b" 0.25", b" 0.25 0.125 1")
+def test_malformed_lines(pairs, tmp_path):
+    table = MALFORMED.replace(b" 0.25", b" 0.25 0.125 1")
     source = write(tmp_path / "t", table)
     failed = annotate(source, pairs, "-o", tmp_path / "o")
     assert failed.code == 1
@@ -163,7 +163,7 @@ def test_faulty_lines(pairs, tmp_path):
     kept = annotate(source, pairs, "-o", "-", "--on-error", "keep").out
     lines = zip(naive.split_lines(table), naive.split_lines(kept), naive_columns(table), strict=True)
     for number, (before, after, columns) in enumerate(lines, 1):
-        assert (columns is None) == (number in FAULTY_LINES)
+        assert (columns is None) == (number in MALFORMED_LINES)
         assert (naive.cut_columns(after, 2) if columns else after) == before
         assert not columns or is_written_as(after.split(b"|||")[2].split()[-2:], columns)
     skipped = annotate(source, pairs, "-o", "-", "--on-error", "skip").out

@@ -19,7 +19,7 @@ from tests.commands import read, run_inside, write
 from tests.conftest import random_parameters
 from tests.moses_compat.ini.ini_examples import VERSION_1, VERSION_2
 from tests.n_best_lists import read_n_best
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 
 INIS = {"1": VERSION_1, "2": VERSION_2}
 TABLE = TABLES["lattice"]  # two scores
@@ -141,7 +141,7 @@ BAD = [
 @pytest.mark.parametrize(("file", "text", "message"), BAD, ids=range(len(BAD)))
 def test_checks_come_before_any_work(folder, model_folder, file, text, message):
     # Nobody looks at the model, and a table that has faults further down is not read so far.
-    write(folder / "small.gz", FAULTY)
+    write(folder / "small.gz", MALFORMED)
     write(folder / file, text.encode())
     failed = annotate(folder, folder / "no-model", "2")
     assert failed.code == 1

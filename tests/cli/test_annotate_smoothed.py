@@ -89,7 +89,7 @@ def test_without_counts(tmp_path):
     assert os.listdir(tmp_path) == ["t"]
 
 
-def test_faulty_lines(tmp_path):
+def test_malformed_lines(tmp_path):
     good = b"a ||| b ||| 0.5 ||| ||| 2 2 1\nc ||| b ||| 0.5 ||| ||| 2 1 1\n"
     lines = good.splitlines(keepends=True)
     source = write(tmp_path / "t", lines[0] + b"nothing\n" + lines[1])

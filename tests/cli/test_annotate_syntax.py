@@ -126,10 +126,10 @@ def test_meaning_and_syntax_have_a_model_each(syntax_folder, model_folder, table
     assert columns.code == 0, columns.err
     lines = TABLE.splitlines(True)
     meant = [np.mean([float(score) for score in line.split(b" ||| ")[2].split()[:2]]) for line in lines]
-    worth = np.array(meant) * np.nan_to_num(np.clip(cosines(syntax_folder), 0.02, 1), nan=1)
+    scores = np.array(meant) * np.nan_to_num(np.clip(cosines(syntax_folder), 0.02, 1), nan=1)
     kept = np.isin(lines, (tmp_path / "c").read_bytes().splitlines(True))
     assert 0 < kept.sum() <= 0.4 * len(lines)
-    assert worth[kept].min() >= worth[~kept].max() - 1e-5
+    assert scores[kept].min() >= scores[~kept].max() - 1e-5
 
     alone = run_inside(*both, tmp_path / "c", "-m", syntax_folder)
     assert (alone.code, "also needs semantic similarities; name a model for them with -m" in alone.message) == (1, True)

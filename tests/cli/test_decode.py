@@ -258,7 +258,7 @@ FAULTS = [
 
 
 @pytest.fixture
-def faulty(tmp_path, example):
+def malformed(tmp_path, example):
     """A model with four table scores whose files are not packed."""
 
     def build(name, old, new):
@@ -268,7 +268,7 @@ def faulty(tmp_path, example):
             model = random_model(rng, example.sentences[0])
         arpa = tmp_path / "arpa"
         arpa.write_bytes(example.arpa.read_bytes())
-        ini = write_model(model, tmp_path / "faulty", arpa)
+        ini = write_model(model, tmp_path / "malformed", arpa)
         table = ini.parent / "table"
         table.write_bytes(read(ini.parent / "table.gz"))
         files = {"moses.ini": ini, "table": table, "arpa": arpa}
@@ -285,8 +285,8 @@ def faulty(tmp_path, example):
 
 
 @pytest.mark.parametrize(("name", "old", "new", "message"), FAULTS, ids=[fault[3][:30] for fault in FAULTS])
-def test_bad_models_are_refused_in_one_line(example, faulty, tmp_path, name, old, new, message):
-    ini = faulty(name, old, new)
+def test_bad_models_are_refused_in_one_line(example, malformed, tmp_path, name, old, new, message):
+    ini = malformed(name, old, new)
     out, listing = tmp_path / "out", tmp_path / "list"
     out.write_bytes(b"precious")
     before = sorted(tmp_path.iterdir())

@@ -48,7 +48,7 @@ def test_annotate(folder, table, tmp_path):
 def test_from_python(folder, table, tmp_path):
     request = EncoderRequest(str(folder))
     counts = phrasetool.annotate(table, tmp_path / "p.gz", encoder=request)
-    assert (counts.entries, counts.without_opinion) == (400, 0)
+    assert (counts.entries, counts.unscored) == (400, 0)
     run_inside("annotate", table, "--encoder", folder, "-o", tmp_path / "c.gz", "-q")
     assert read(tmp_path / "p.gz") == read(tmp_path / "c.gz")
     pruned = phrasetool.prune(table, tmp_path / "s.gz", threshold=0.1, protect="none", keep_top=0, encoder=request)

@@ -81,7 +81,7 @@ ANYWHERE = {
 }
 # How a command reads a table: command lines without and with the option, which hold {} where the table stands.
 READING = {
-    "--on-error": ("{faulty}", "{faulty} --on-error skip"),
+    "--on-error": ("{malformed}", "{malformed} --on-error skip"),
     "--allow-empty": ("{empty}", "{empty} --allow-empty"),
     "--sort": ("{unsorted}", "{unsorted} --sort"),
     "--force": ("{reordering}", "{reordering} --force"),
@@ -304,8 +304,8 @@ ROWS = {
         "--output": "-o other",
         "--max-line": Fails("--max-line 12", "bytes"),
         "--on-error": (
-            "{table} --reordering-table in/faulty.reordering -o out",
-            "{table} --reordering-table in/faulty.reordering -o out --on-error skip",
+            "{table} --reordering-table in/malformed.reordering -o out",
+            "{table} --reordering-table in/malformed.reordering -o out --on-error skip",
         ),
         "--allow-empty": (
             "{table} --reordering-table in/empty -o out",
@@ -388,7 +388,7 @@ ROWS = {
         "--min-probability": "--min-probability 0.4",
         "--counts": "--counts min",
         "--sort": ("in/ab.unsorted in/bc -o out", "in/ab.unsorted in/bc -o out --sort"),
-        "--on-error": ("in/ab.faulty in/bc -o out", "in/ab.faulty in/bc -o out --on-error skip"),
+        "--on-error": ("in/ab.malformed in/bc -o out", "in/ab.malformed in/bc -o out --on-error skip"),
         "--allow-empty": ("in/empty in/bc -o out", "in/empty in/bc -o out --allow-empty"),
         "--force": ("in/ab in/reordering -o out", "in/ab in/reordering -o out --force"),
     },
@@ -852,7 +852,7 @@ def write_inis(folder, lines):
     write(folder / "reordering2", b"".join(reordering_lines(lines, 2)))
     more = [*lines, b"zz zz ||| zz ||| 1\n"]
     write(folder / "more.reordering", b"".join(reordering_lines(more, 3)))
-    write(folder / "faulty.reordering", b"".join(reordering_lines(lines, 1)) + b"faulty\n")
+    write(folder / "malformed.reordering", b"".join(reordering_lines(lines, 1)) + b"malformed\n")
     write(folder / "other.reordering", b"".join(reordering_lines([b"yy ||| yy ||| 1\n"] * 40, 3)))
 
 
@@ -951,7 +951,7 @@ def write_pivots(folder, lines):
     write(folder / "ab", b"".join(lines))
     write(folder / "bc", b"".join(back))
     write(folder / "ab.unsorted", b"".join(reversed(lines)))
-    write(folder / "ab.faulty", b"".join(lines[:9]) + b"faulty\n" + b"".join(lines[9:]))
+    write(folder / "ab.malformed", b"".join(lines[:9]) + b"malformed\n" + b"".join(lines[9:]))
     rng = random.Random(11)
     for name, part in (("ab", lines), ("bc", back)):
 
@@ -990,7 +990,7 @@ def inputs(tmp_path_factory, classifier_folder, toy_tagger_folder, syntax_folder
     write_experiment(folder)
     lines = sorted(table_lines())
     write_table(folder, "table", lines)
-    write(folder / "faulty", b"".join(lines[:40]) + b"faulty\n" + b"".join(lines[40:]))
+    write(folder / "malformed", b"".join(lines[:40]) + b"malformed\n" + b"".join(lines[40:]))
     write(folder / "unsorted", b"".join(random.Random(1).sample(lines, len(lines))))
     for name in ("empty", "empty2"):
         write(folder / name, b"")
@@ -1050,7 +1050,7 @@ def observed(name, line, place):
     for path in place.iterdir():
         if path.name != "in":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    tables = {kind: f"in/{kind}" for kind in ("table", "faulty", "empty", "unsorted", "reordering")}
+    tables = {kind: f"in/{kind}" for kind in ("table", "malformed", "empty", "unsorted", "reordering")}
     outcome = run_inside(name, *shlex.split(line.format(**tables)))
     said = [
         re.sub(r"[0-9][0-9:.,]* ?(ms|s)\b", "TIME", text)

@@ -541,7 +541,7 @@ def test_language_models_go_with_a_share_or_a_threshold(fluent, kept):
         (("--lm", good, "--cross-train"), 2, "name a classifier with --model, a sentence encoder"),
         (("--general-lm", general, "--cross-train"), 2, "--general-lm is compared with a model of good text"),
         (("--lm", good, "--general-source-lm", general, "--keep", 1), 2, "of good text: name one with --source-lm"),
-        (("--lm", good, "--keep", "1%", "--explain", "--scores", "x"), 2, "--explain asks a classifier"),
+        (("--lm", good, "--keep", "1%", "--explain", "--scores", "x"), 2, "--explain needs a classifier"),
         (
             ("--lm", good, "--keep", 0.5, "--prefix", "x"),
             2,

@@ -83,7 +83,7 @@ def test_a_file_that_holds_something_else_stays(table):
 
 
 def test_nothing_appears_where_a_command_fails(table, model_folder):
-    Path("t").write_bytes(b"faulty\n")
+    Path("t").write_bytes(b"malformed\n")
     outcome = run_inside("prune", table, "-m", model_folder, "-t", "-1", "-o", "out", "--json", "found.json")
     assert outcome.code == 1
     assert os.listdir() == ["t"]

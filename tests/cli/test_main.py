@@ -150,7 +150,7 @@ def test_on_error_counts(model_folder, tmp_path, command):
         outcome = run_inside(command, table, "-m", model_folder, "-o", "-", "--on-error", action, *rule)
         assert outcome.code == 0
         assert outcome.out.count(b"\n") == lines
-        assert "2 faulty lines" in outcome.err
+        assert "2 malformed lines" in outcome.err
 
 
 def unending_reader(*arguments):

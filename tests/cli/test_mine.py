@@ -193,8 +193,8 @@ def test_a_classifier_chooses_among_candidates(classifier, margin, tmp_path):
     assert {pair[1:3] for pair in result} == {
         ("haus grün und", "house green and"), ("hund rot", "dog red"), ("nicht ein hund", "not a dog"),
     }  # fmt: skip
-    for score, _, _, worth, _, probability, blind in result:
-        assert float(score) == pytest.approx(float(worth) + 0.02 * math.log(float(probability)), abs=1e-5)
+    for score, _, _, similarity, _, probability, blind in result:
+        assert float(score) == pytest.approx(float(similarity) + 0.02 * math.log(float(probability)), abs=1e-5)
         # Lengths that fit say nothing against a pair.
         assert float(blind) == pytest.approx(float(probability), abs=1e-5)
     assert run_inside(*mine[:-1], "backward", "-o", tmp_path / "o", "--explain", "-q").code == 0
@@ -215,8 +215,8 @@ def test_the_weight_of_probabilities_is_the_best_one_of_gold_pairs(classifier, t
         )
         assert f"weight of probabilities {weight}, from" in outcome.err, outcome.err
         result = pairs(tmp_path / weight)
-        for score, _, _, worth, _, probability, _ in result:
-            expected = float(worth) + float(weight) * math.log(float(probability))
+        for score, _, _, similarity, _, probability, _ in result:
+            expected = float(similarity) + float(weight) * math.log(float(probability))
             assert float(score) == pytest.approx(expected, abs=1e-5)
         right = {tuple(line.split("\t")) for line in (tmp_path / "gold").read_text().splitlines()}
         hits = len(right & {pair[1:3] for pair in result})
@@ -241,11 +241,11 @@ def test_over_long_sentences_are_counted(classifier, tmp_path):
         ((), 2, "name a classifier with --model, or a sentence encoder with --encoder"),
         (("-m", "m", "--encoder", "e"), 2, "name a classifier with --model, or"),
         (("-m", "m", "--prefix", "a"), 2, "--prefix is for a sentence encoder"),
-        (("--encoder", "e", "--rerank", "4"), 2, "--rerank asks a classifier; name one with --model"),
+        (("--encoder", "e", "--rerank", "4"), 2, "--rerank needs a classifier; name one with --model"),
         (
             ("--encoder", "e", "--probability-weight", "0.1"),
             2,
-            "--probability-weight asks a classifier; name one with --model",
+            "--probability-weight needs a classifier; name one with --model",
         ),
         (("-m", "m", "--probability-weight", "nan"), 2, "not a finite number"),
         (("-m", "m", "--probability-weight", "-1"), 2, "range"),

@@ -8,9 +8,9 @@ from phrasetool_cli.parameter_types import (
     factor_counts,
     finite_number,
     names_of,
+    score_threshold,
     size_in_bytes,
     threshold_sweep,
-    worth_threshold,
 )
 from tests.variants import for_each
 
@@ -55,7 +55,7 @@ def test_values(kind, text, value):
         (Share(), "-1", "is not in the range"),
         (Share(), "nan", "'nan' is not a share; expected a number as in 0.3, or 30%"),
         (Share(), "%", "'%' is not a share"),
-        (worth_threshold, "nan", "a threshold must be a number"),
+        (score_threshold, "nan", "a threshold must be a number"),
         (finite_number, "much", "is not a finite number"),
     ],
 )

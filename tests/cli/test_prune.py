@@ -13,7 +13,7 @@ from tests import naive
 from tests.commands import read, run_inside, write
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS
 from tests.pairwise import pairwise
-from tests.tables import FAULTY, FAULTY_LINES, TABLES, seven_fields
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES, seven_fields
 from tests.variants import for_each
 
 
@@ -22,7 +22,7 @@ def prune(table, model_folder, *options):
 
 
 def naive_scores(model, table):
-    """Lines, groups, similarities and opinions; similarities as the scorer has them, so that ties are exact."""
+    """Lines, groups, similarities (as the scorer has them, so that ties are exact), and which are scored."""
     lines, groups = naive.parse_table(table, naive.first_score_count(table))
     pairs = []
     for key, a, b in zip(naive.group_sources(lines, groups), groups, groups[1:], strict=False):
@@ -34,8 +34,8 @@ def naive_scores(model, table):
 
 
 def expected_output(model, table, threshold, keep_top, protect):
-    lines, groups, similarities, opinions = naive_scores(model, table)
-    removed = naive.pruned_lines(lines, groups, similarities, opinions, threshold, keep_top, protect)
+    lines, groups, similarities, scored = naive_scores(model, table)
+    removed = naive.pruned_lines(lines, groups, similarities, scored, threshold, keep_top, protect)
     return b"".join(table[line.start : line.end] for i, line in enumerate(lines) if i not in removed)
 
 
@@ -104,12 +104,12 @@ def test_protect_words_keeps_every_word_translatable(model_folder, tmp_path):
     kept = prune(write(tmp_path / "t", table), model_folder, "-t", "1", "--keep-top", "1", "--protect", "words").out
     words = {line.source.strip() for line in naive.parse_table(table)[0] if len(line.source.split()) == 1}
     assert {line.source.strip() for line in naive.parse_table(kept)[0]} >= words
-    # Only the entry with the best mean of such a source is left (but for those without an opinion).
+    # Only the entry with the best mean of such a source is left (but for those without a score).
     assert [line.source for line in naive.parse_table(kept)[0]].count(b"ist ") < 3
 
 
 def big_table(lines=2000):
-    """Many distinct phrases, with an opinion each."""
+    """Many distinct phrases, each with a score."""
     import random
 
     rng = random.Random(5)
@@ -170,7 +170,7 @@ def test_lines_that_did_not_change_and_others_are_pruned_alike(model_folder, tmp
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 def test_saved_scores_of_a_table_with_faults(model_folder, tmp_path, on_error):
-    table, scores = write(tmp_path / "t", FAULTY * 3), tmp_path / "s"
+    table, scores = write(tmp_path / "t", MALFORMED * 3), tmp_path / "s"
     options = ("-t", "0.9", "--keep-top", "1", "--on-error", on_error)
     expected = prune(table, model_folder, *options)
     assert expected.out
@@ -388,7 +388,7 @@ def check_statistics(report, lines, kept, removed):
     assert report["entries"] == lines
     assert report["kept"] == kept
     assert sum(report["removed"].values()) == removed
-    assert report["kept"] + sum(report["removed"].values()) + report["faulty"]["skipped"] == report["entries"]
+    assert report["kept"] + sum(report["removed"].values()) + report["malformed"]["skipped"] == report["entries"]
     lengths = report["by_source_length"].values()
     assert sum(row["entries"] for row in lengths) == report["entries"]
     assert sum(row["kept"] for row in lengths) == report["kept"]
@@ -396,7 +396,7 @@ def check_statistics(report, lines, kept, removed):
 
 @pytest.mark.parametrize("on_error", ["skip", "keep"])
 def test_statistics(model_folder, tmp_path, on_error):
-    data = TABLES["seven fields"] + FAULTY.replace(b"0.5 0.25", b"0.5 0.25 1 1") + b"qq ||| the ||| 1 1 1 1\n"
+    data = TABLES["seven fields"] + MALFORMED.replace(b"0.5 0.25", b"0.5 0.25 1 1") + b"qq ||| the ||| 1 1 1 1\n"
     table = write(tmp_path / "t", data)
     lines = naive.split_lines(data)
 
@@ -426,9 +426,12 @@ def test_statistics(model_folder, tmp_path, on_error):
     check_statistics(report, len(lines), kept, removed)
     assert removed > 10
     assert report["protected_by_best_k"] > 5
-    faulty = sum(line.fault != "ok" for line in naive.parse_table(data, 4)[0])
-    assert faulty >= len(FAULTY_LINES)
-    assert report["faulty"] == {"kept": faulty * (on_error == "keep"), "skipped": faulty * (on_error == "skip")}
+    malformed = sum(line.fault != "ok" for line in naive.parse_table(data, 4)[0])
+    assert malformed >= len(MALFORMED_LINES)
+    assert report["malformed"] == {
+        "kept": malformed * (on_error == "keep"),
+        "skipped": malformed * (on_error == "skip"),
+    }
     assert report["sources"] == len(naive.parse_table(data)[1]) - 1
     assert "rule:t0.3+k2+all" in report["signature"]
     assert run("b")[0] == text
@@ -440,17 +443,17 @@ def test_statistics_of_unknown_phrases(model_folder, tmp_path):
     result = prune(table, model_folder, "-t", "1", "--keep-top", "0", "--stats", tmp_path / "s")
     assert result.out == b"qq ||| the ||| 1\nqq ||| zz ||| 1\ndas ||| zz ||| 1\n"
     report = json.loads((tmp_path / "s").read_text())
-    assert report["without_opinion"] == 3
+    assert report["unscored"] == 3
     assert report["removed"] == {"below_threshold": 1}
 
 
 def test_what_it_says(model_folder, tmp_path):
-    table = write(tmp_path / "t", FAULTY)
+    table = write(tmp_path / "t", MALFORMED)
     outcome = run_inside(
         "prune", table, "-m", model_folder, "-t", "0.99", "--keep-top", "1", "--on-error", "skip", "-o", os.devnull
     )
     assert "kept 2 of 9 entries (22.2%)" in outcome.err
-    assert "7 faulty lines were left out" in outcome.err
+    assert "7 malformed lines were left out" in outcome.err
     assert all(line.startswith("phrasetool: ") for line in outcome.err.splitlines())
     assert "signature model:rae-" in outcome.err
 

@@ -317,7 +317,7 @@ def test_two_counts(tmp_path):
     assert prune(table, *rule, "--protect-frequent", "100").out == outcome.out
 
 
-def test_faulty_lines_have_no_occurrences(tmp_path):
+def test_malformed_lines_have_no_occurrences(tmp_path):
     table = write(tmp_path / "t", b"no entry\n" + DATA)
     rule = ("-t", "0.7", *BARE, *SIMILAR, "-q", "--json", tmp_path / "j", "--protect-frequent", "100")
     for on_error in "keep", "skip":

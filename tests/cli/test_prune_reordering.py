@@ -10,7 +10,7 @@ import pytest
 
 from tests import naive, naive_reordering
 from tests.commands import read, run_inside, write
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 
 RULE = ("-t", "0.25", "--keep-top", "1", "--protect", "words")
 
@@ -54,8 +54,8 @@ def test_moses_tables(run, model_folder, tmp_path, ending):
 
 
 @pytest.mark.parametrize("on_error", ["skip", "keep"])
-def test_faulty_lines(run, on_error):
-    table, reordering = FAULTY * 2, reordering_of(FAULTY) + b"das ||| the ||| 1 1\nhaus\nhaus ||| it ||| 1 1 1"
+def test_malformed_lines(run, on_error):
+    table, reordering = MALFORMED * 2, reordering_of(MALFORMED) + b"das ||| the ||| 1 1\nhaus\nhaus ||| it ||| 1 1 1"
     options = ("--on-error", on_error, "--keep-top", "9", "--protect", "all")
     outcome, small, in_step = run(table, reordering, *options)
     assert outcome.code == 0

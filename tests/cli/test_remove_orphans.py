@@ -52,11 +52,11 @@ def test_notes_and_warnings(tmp_path):
     outcome = run_inside("remove-orphans", table, "--on-error", "skip", stdin=reordering)
     assert outcome.out == EXPECTED
     pairs = len(naive_reordering.pairs(SMALL)) + 1
-    assert "1 faulty lines were left out" in outcome.err
+    assert "1 malformed lines were left out" in outcome.err
     assert f"warning: 1 of {pairs} pairs of the phrase table have no reordering line" in outcome.err
     outcome = run_inside("remove-orphans", table, "--on-error", "keep", stdin=reordering[:-1])
     assert outcome.out == EXPECTED + b"das ||| the ||| 1\n"
-    assert "1 faulty lines were passed through" in outcome.err
+    assert "1 malformed lines were passed through" in outcome.err
     assert "the last line had no line feed" in outcome.err
 
 

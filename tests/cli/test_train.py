@@ -190,7 +190,7 @@ def test_inspect_a_table(tmp_path):
         "1 sources come back",
         "1 empty targets",
         "1 lines that are not UTF-8",
-        "1 faulty lines",
+        "1 malformed lines",
         "line 6: expected at least 3 fields separated by |||, found 1",
     ):
         assert expected in text, text

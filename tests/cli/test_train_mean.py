@@ -78,7 +78,7 @@ def test_vectors_of_two_spaces_are_said(tmp_path):
     assert not (tmp_path / "m" / "config.json").exists()
 
 
-def test_words_without_a_vector_have_no_opinion(table, files, tmp_path):
+def test_words_without_a_vector_have_no_score(table, files, tmp_path):
     assert train(table, tmp_path / "m", files, "--transformation", "identity", "-q").code == 0
     more = write(tmp_path / "more.gz", table_lines(300) + b"zzz ||| dog ||| 0.5 0.5 0.5 0.5\n")
     outcome = run_inside("annotate", more, "-m", tmp_path / "m", "-o", tmp_path / "a.gz")

@@ -33,7 +33,7 @@ def _lines(data: bytes) -> list[bytes]:
     return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
-def _faulty(data: bytes, scores: int) -> list[int]:
+def _malformed(data: bytes, scores: int) -> list[int]:
     """Numbers of the lines that the parser refuses by name."""
     _, faults = TableParser(scores=scores)(0, np.frombuffer(data, np.uint8))
     return [fault.entry for fault in faults]
@@ -51,7 +51,7 @@ def _check_rest(what: str, found: list[bytes], lines: list[bytes], refused: list
 def _run_table(data: bytes) -> int:
     path, out, packed = written("t", data), str(scratch("out")), str(scratch("t.parquet"))
     lines = _lines(data)
-    refused = _faulty(data, 4)
+    refused = _malformed(data, 4)
     with Input(path) as source, Output(out) as output:
         threshold_table(source, output, {0: -np.inf}, _scan())
     _check_rest("threshold-filter", _lines(Path(out).read_bytes()), lines, refused)
@@ -61,8 +61,8 @@ def _run_table(data: bytes) -> int:
     gone = set(refused)
     if annotated != [line.split(b"|||")[:2] for i, line in enumerate(lines) if i not in gone]:
         raise Wrong("annotate: other lines came out")
-    if counts.faulty != len(refused):
-        raise Wrong(f"annotate: counts {counts.faulty} faulty lines of {len(refused)}")
+    if counts.malformed != len(refused):
+        raise Wrong(f"annotate: counts {counts.malformed} malformed lines of {len(refused)}")
     with Input(path) as source:
         summary = inspect_table(source, block_bytes=_SMALL)
     if summary.entries != len(lines):
@@ -88,12 +88,12 @@ def _run_reordering(data: bytes) -> int:
         raise Wrong(
             f"remove-orphans: {len(lines)} lines, {counts.lines} counted, {len(out_lines)} of {counts.kept} out"
         )
-    if counts.kept + counts.orphans + counts.faulty_skipped != len(lines):
+    if counts.kept + counts.orphans + counts.malformed_skipped != len(lines):
         raise Wrong(f"remove-orphans: {counts} of {len(lines)} lines")
     # Every pair is one of the table: only lines that are refused may go.
     if counts.orphans:
         raise Wrong(f"remove-orphans: {counts.orphans} lines of pairs that are there went")
-    return counts.faulty_skipped
+    return counts.malformed_skipped
 
 
 def _run_file(data: bytes) -> None:

@@ -131,6 +131,6 @@ def test_a_block_is_ranked_as_its_table(workspace, lines, protection, scan):
     with Input(str(table)) as source:
         reader = EntryReader(source, scan, SIMILAR)
         parts = [rank(method, measures_of(reader(item))) for item in reader.items()]
-    for found, name in ((whole.worth, "worth"), (whole.keys, "keys"), (whole.silent, "silent")):
+    for found, name in ((whole.scores, "scores"), (whole.keys, "keys"), (whole.silent, "silent")):
         np.testing.assert_array_equal(found, np.concatenate([getattr(part, name) for part in parts]))
     np.testing.assert_array_equal(whole.protected(best), np.concatenate([part.protected(best) for part in parts]))

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.tables import FAULTY, INI, OTHER_FILES, SOURCES, TABLES, TARGETS
+from tests.tables import INI, MALFORMED, OTHER_FILES, SOURCES, TABLES, TARGETS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _DEMO = ROOT / "cli" / "phrasetool_cli" / "demo"
@@ -141,9 +141,9 @@ def odd_tables() -> dict[str, bytes]:
                                 for k in range(5)),
         "long-numbers": b"das ||| a ||| 0." + b"3" * 60 + b" 1\ndas ||| b ||| " + b"0" * 50 + b".5 2\n"
                         b"das ||| c ||| 1e-310 1e308\ndas ||| d ||| 4.9e-324 0.1e1\n",
-        "faulty": FAULTY,
-        "faulty-among-many": b"".join(line + (FAULTY if i % 40 == 20 else b"") for i, line in enumerate(lines)),
-        "all-faulty": b"no\nno ||| no\n\n ||| ||| \n",
+        "malformed": MALFORMED,
+        "malformed-among-many": b"".join(line + (MALFORMED if i % 40 == 20 else b"") for i, line in enumerate(lines)),
+        "all-malformed": b"no\nno ||| no\n\n ||| ||| \n",
         "only-newlines": b"\n\n\n",
         "spaces-at-ends": b" das ||| the ||| 0.5 0.5 \ndas |||  a ||| 0.5 0.5\n  ||| a ||| 0.5 0.5\n",
         "gap.gz": gzip.compress(b"".join(lines[:30]), mtime=0) + gzip.compress(b"".join(lines[30:]), mtime=0),

@@ -218,10 +218,10 @@ def annotate_summary(counts: AnnotateCounts, request: AnnotateRequest) -> Iterat
         request: the request.
     """
     columns, edit = request.columns, request.edit
-    silent = f"; {counts.without_opinion:,} have only unknown words on a side" if counts.without_opinion else ""
+    silent = f"; {counts.unscored:,} have only unknown words on a side" if counts.unscored else ""
     silent += f"; {counts.too_long:,} are longer than a model reads" if counts.too_long else ""
-    faulty = f"; {counts.faulty:,} faulty lines" if counts.faulty else ""
-    yield f"annotated {counts.entries:,} entries{silent}{faulty}"
+    malformed = f"; {counts.malformed:,} malformed lines" if counts.malformed else ""
+    yield f"annotated {counts.entries:,} entries{silent}{malformed}"
     if request.forced_pairs:
         yield f"forced decoding used {counts.used:,} of them"
     if edit:

@@ -178,7 +178,7 @@ def _by_encoder(
         raise click.UsageError("--encoder needs --threshold: the least cosine of a pair that stays")
     _check_range(threshold, -1, "a cosine from -1 to 1")
     if explain:
-        raise click.UsageError("--explain asks a classifier; name one with --model")
+        raise click.UsageError("--explain needs a classifier; name one with --model")
     try:
         ready = EncoderRequest(folder, more["target_encoder"], more["detokenise"], more["prefix"] or "").ready
     except ValueError as error:
@@ -205,7 +205,7 @@ def _by_language_models(values: dict[str, Any], explain: bool) -> ChosenJudge:
     if not isinstance(threshold, float) and values["share"] is None:
         raise click.UsageError("--lm and --source-lm need --keep, or the least score of a pair that stays: --threshold")
     if explain:
-        raise click.UsageError("--explain asks a classifier; name one with --model")
+        raise click.UsageError("--explain needs a classifier; name one with --model")
     _refuse_encoder_options(values)
     paths = [(values[good], values[general]) for good, general in _LANGUAGE_MODELS]
     names = [[fingerprint(path) if path else "" for path in pair] for pair in paths]

@@ -128,8 +128,8 @@ def _report(done: FilterCounts, significance: Significance | None, quiet: bool) 
         (done.not_best, "removed because others of their source are better (-n)"),
         (done.insignificant, "removed because they are not significant (-l)"),
         (done.wordless, "stayed without a test because a side has no word"),
-        (done.faulty_kept, "faulty lines were passed through"),
-        (done.faulty_skipped, "faulty lines were left out"),
+        (done.malformed_kept, "malformed lines were passed through"),
+        (done.malformed_skipped, "malformed lines were left out"),
     ]
     if not quiet:
         say_kept(done.kept, done.entries, "entries", notes)

@@ -88,7 +88,7 @@ def chosen_pair_encoder(given: dict[str, Any]) -> tuple[PairEncoder, EncoderRequ
     if encoder is not None:
         for name, flag in (("rerank", "--rerank"), ("weight", "--probability-weight")):
             if given[name]:
-                raise click.UsageError(f"{flag} asks a classifier; name one with --model")
+                raise click.UsageError(f"{flag} needs a classifier; name one with --model")
     try:
         request = EncoderRequest(encoder or model, more["target_encoder"], more["detokenise"], more["prefix"] or "",
                                  store=store)  # fmt: skip

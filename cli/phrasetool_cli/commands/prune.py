@@ -31,8 +31,8 @@ from phrasetool_cli.parameter_types import (
     Share,
     column_pair,
     frequency_limit,
+    score_threshold,
     threshold_sweep,
-    worth_threshold,
 )
 from phrasetool_cli.summaries import (
     sweep_document,
@@ -113,7 +113,7 @@ def _flags() -> dict[str, str]:
 
 prune_options = sections(
     "Pruning criteria",
-    click.option("-t", "--threshold", type=worth_threshold, metavar="S",
+    click.option("-t", "--threshold", type=score_threshold, metavar="S",
                  help="Prune entries with similarities below S."),
     click.option("--target-size", type=Share(min_open=True), metavar="SHARE",
                  help="Keep at most this share, as in 0.3 or 30%."),

@@ -218,19 +218,19 @@ def _softmax(values: DoubleArray, group_offsets: Int64Array, counted: Mask, out:
                     out[i, c] = np.exp(values[i, c] - largest) / total
 
 
-def candidate_probabilities(values: FloatArray, group_offsets: Int64Array, faulty: Mask) -> DoubleArray:
+def candidate_probabilities(values: FloatArray, group_offsets: Int64Array, malformed: Mask) -> DoubleArray:
     """p of each entry among those of its source: exp(v) / sum of exp(v') over all of them, the entry included.
 
     Args:
         values: float32, shape (N, C): similarities, or logarithms of probabilities; NaN where nothing is said.
         group_offsets: int64, shape (G + 1,), the first entry of each source.
-        faulty: bool, shape (N,), lines that are not entries.
+        malformed: bool, shape (N,), lines that are not entries.
 
     Returns:
         float64, shape (N, C), in [0, 1]; 1 where nothing is said.
     """
     values = values.astype(np.float64)
-    counted = np.isfinite(values) & ~faulty[:, None]
+    counted = np.isfinite(values) & ~malformed[:, None]
     probabilities = np.ones(values.shape)
     _softmax(values, group_offsets, counted, probabilities)
     return probabilities

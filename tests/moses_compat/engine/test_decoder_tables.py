@@ -15,7 +15,7 @@ from phrasetool.smt.corpus.symbols import Symbols
 from phrasetool.smt.decoder.table import build_table
 from tests.commands import write
 from tests.naive import tokens
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 
@@ -194,7 +194,7 @@ def test_a_bad_line_is_named(workspace, bad, message, threads):
 
 def test_the_first_bad_line_is_named(tmp_path):
     with pytest.raises(DataError, match="t:2: "):
-        our_entries(write(tmp_path / "t", FAULTY), b"das haus", 2)
+        our_entries(write(tmp_path / "t", MALFORMED), b"das haus", 2)
 
 
 def test_columns_that_the_model_does_not_have(tmp_path):

@@ -11,7 +11,7 @@ from moses_compat.experiments.phrase_frames import (
     surprising_entries,
 )
 from phrasetool.phrases import Phrases
-from phrasetool.pruning.measures import COUNTS, OPINION, SIMILARITIES
+from phrasetool.pruning.measures import COUNTS, SCORED, SIMILARITIES
 from phrasetool.training.data import PhrasePairs
 from phrasetool.vocabulary import Vocabulary
 from tests.measures import measures_of
@@ -31,9 +31,9 @@ def measures(entries, seed=1):
     rng = np.random.default_rng(seed)
     return measures_of(
         group_offsets=np.arange(0, entries + 1, 2), source_lengths=np.ones(entries // 2, np.int64),
-        faulty=np.zeros(entries, np.bool_), probabilities=rng.random(entries, np.float32),
+        malformed=np.zeros(entries, np.bool_), probabilities=rng.random(entries, np.float32),
         counts=rng.integers(1, 9, entries).astype(np.float32),
-        similarities=rng.uniform(-1, 1, (entries, 2)).astype(np.float32), opinion=rng.random(entries) < 0.8,
+        similarities=rng.uniform(-1, 1, (entries, 2)).astype(np.float32), scored=rng.random(entries) < 0.8,
     )  # fmt: skip
 
 
@@ -43,10 +43,10 @@ def test_histograms():
     frame = histogram_frame(table, masks)
     for row in frame.itertuples():
         values = table[SIMILARITIES][:, int(row.direction == "target-to-source")]
-        inside = table[OPINION] & (values >= row.low) & ((values < row.high) | (row.high == 1))
+        inside = table[SCORED] & (values >= row.low) & ((values < row.high) | (row.high == 1))
         assert row.kept == (inside & masks[row.system]).sum()
         assert row.removed == (inside & ~masks[row.system]).sum()
-    assert frame.groupby(["system", "direction"])[["kept", "removed"]].sum().sum(axis=1).eq(table[OPINION].sum()).all()
+    assert frame.groupby(["system", "direction"])[["kept", "removed"]].sum().sum(axis=1).eq(table[SCORED].sum()).all()
 
 
 def test_ranks():
@@ -57,13 +57,13 @@ def test_surprises():
     """Against the definition, entry by entry."""
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(20), 2)
-    worths = {name: rng.integers(0, 12, 40).astype(np.float32) for name in "abc"}
-    kept = {name: worth > 5 for name, worth in worths.items()}
-    result = surprising_entries(worths, kept, groups, 4)
+    criterion_scores = {name: rng.integers(0, 12, 40).astype(np.float32) for name in "abc"}
+    kept = {name: scores > 5 for name, scores in criterion_scores.items()}
+    result = surprising_entries(criterion_scores, kept, groups, 4)
     assert set(result) == {(name, kind) for name in "abc" for kind in ("removed", "kept")}
-    ranks = {name: [(np.sum(w < x) + (np.sum(w == x) - 1) / 2) / 39 for x in w] for name, w in worths.items()}
+    ranks = {name: [(np.sum(w < x) + (np.sum(w == x) - 1) / 2) / 39 for x in w] for name, w in criterion_scores.items()}
     for (name, kind), rows in result.items():
-        others = np.mean([ranks[other] for other in worths if other != name], axis=0)
+        others = np.mean([ranks[other] for other in criterion_scores if other != name], axis=0)
         surprise = (others - ranks[name]) * (1 if kind == "removed" else -1)
         expected, seen = [], set()
         for row in np.argsort(-surprise.round(12), kind="stable"):
@@ -72,7 +72,7 @@ def test_surprises():
                 expected.append(surprise[row])
         assert surprise[rows] == pytest.approx(expected[:4])
         assert len(set(groups[rows])) == len(rows)
-    assert surprising_entries({"a": worths["a"]}, kept, groups) == {}
+    assert surprising_entries({"a": criterion_scores["a"]}, kept, groups) == {}
 
 
 def test_what_is_known_of_surprises():

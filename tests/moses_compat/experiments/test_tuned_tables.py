@@ -176,12 +176,12 @@ def test_other_columns():
 
 def test_columns_of_probabilities():
     result = np.array([[0.5, 0.25], [1e-30, 1], [0.125, 0.5]], np.float32)
-    opinion = np.array([True, True, False])
-    measures = measures_of([0, 3], [1], [False] * 3, similarities=result, opinion=opinion)
+    scored = np.array([True, True, False])
+    measures = measures_of([0, 3], [1], [False] * 3, similarities=result, scored=scored)
     expected = [[np.log(0.5), np.log(0.25)], [-50, 0], [0, 0]]
     np.testing.assert_allclose(column_values(measures, ["semantic"], probable=True), expected, rtol=1e-6)
     # One translator, or a classifier, says a number only.
-    alike = measures_of([0, 3], [1], [False] * 3, similarities=result[:, [0, 0]], opinion=opinion)
+    alike = measures_of([0, 3], [1], [False] * 3, similarities=result[:, [0, 0]], scored=scored)
     np.testing.assert_allclose(column_values(alike, ["semantic"], probable=True), np.array(expected)[:, :1], rtol=1e-6)
 
 

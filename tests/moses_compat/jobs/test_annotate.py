@@ -17,7 +17,7 @@ from phrasetool.watch import Watch
 from tests import naive
 from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
-from tests.tables import FAULTY, FAULTY_LINES, INI, TABLES
+from tests.tables import INI, MALFORMED, MALFORMED_LINES, TABLES
 
 DATA = TABLES["seven fields"]
 SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
@@ -41,7 +41,7 @@ def test_columns_in_the_order_of_their_sources(tmp_path, scan):
     sources = [ColumnSimilarities(1, 3, "raw"), ColumnSimilarities(0, 1, "raw")]
     result, counts = annotated_table(tmp_path, DATA, sources, scan, forced=forced, scale="raw")
     assert naive.cut_columns(result, 6) == DATA
-    assert (counts.entries, counts.scores, counts.faulty) == (len(rows), 4, 0)
+    assert (counts.entries, counts.scores, counts.malformed) == (len(rows), 4, 0)
     assert counts.used == sum(row in pairs for row in rows)
     for row, line in zip(rows, naive.parse_table(result, 10)[0], strict=True):
         old, new = line.values[:4], line.values[4:]
@@ -90,23 +90,23 @@ def test_nothing_is_written_before_the_model_is_known_to_fit(tmp_path, model, mo
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
 @pytest.mark.parametrize("size", [1, 1 << 20])
-def test_faulty_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
-    result, counts = annotated_table(tmp_path, FAULTY, [ModelSimilarities(model)], TableScan(on_error, 1, size))
-    lines = naive.split_lines(FAULTY)
+def test_malformed_lines_are_left_alone_or_out(tmp_path, model, on_error, size):
+    result, counts = annotated_table(tmp_path, MALFORMED, [ModelSimilarities(model)], TableScan(on_error, 1, size))
+    lines = naive.split_lines(MALFORMED)
     rows = naive.split_lines(result)
-    assert counts.faulty == len(FAULTY_LINES)
+    assert counts.malformed == len(MALFORMED_LINES)
     assert counts.entries == len(lines)
     if on_error == "keep":
-        assert [rows[i - 1] for i in FAULTY_LINES] == [lines[i - 1] for i in FAULTY_LINES]
+        assert [rows[i - 1] for i in MALFORMED_LINES] == [lines[i - 1] for i in MALFORMED_LINES]
     assert naive.cut_columns(rows[0] + rows[-1], 2) == lines[0] + lines[-1]
     assert len(rows) == (9 if on_error == "keep" else 2)
 
 
-def test_entries_without_an_opinion_are_those_of_the_first_source(tmp_path, model):
+def test_entries_without_a_score_are_those_of_the_first_source(tmp_path, model):
     unknown = b"qqq ||| the ||| 0.5 1\n" * 3 + b"das ||| the ||| 0.5 1\n"
     first, second = ModelSimilarities(model), ColumnSimilarities(0, 1, "raw")
-    assert annotated_table(tmp_path, unknown, [first, second])[1].without_opinion == 3
-    assert annotated_table(tmp_path, unknown, [second, first])[1].without_opinion == 0
+    assert annotated_table(tmp_path, unknown, [first, second])[1].unscored == 3
+    assert annotated_table(tmp_path, unknown, [second, first])[1].unscored == 0
 
 
 def test_progress_is_told_of_every_block(tmp_path):
@@ -123,7 +123,7 @@ def test_what_is_refused(tmp_path):
         annotated_table(tmp_path, DATA, [])
     forced = PairUses.read(str(write(tmp_path / "pairs", b"a ||| b ||| 1\n")))
     with pytest.raises(DataError, match=r"t:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
-        annotated_table(tmp_path, FAULTY, [], forced=forced)
+        annotated_table(tmp_path, MALFORMED, [], forced=forced)
     assert not (tmp_path / "out").exists()
 
 
@@ -172,7 +172,7 @@ def test_the_ini_has_a_weight_for_every_column(folder, model_folder, models, own
     counts = annotate(request, more=[ColumnSimilarities(1, 3, "raw")] * own)
     more = 2 * (models + own + forced)
     assert naive.cut_columns(read(folder / "more.gz"), more) == DATA
-    assert (counts.entries, counts.scores, counts.faulty) == (DATA.count(b"\n"), 4, 0)
+    assert (counts.entries, counts.scores, counts.malformed) == (DATA.count(b"\n"), 4, 0)
     after = read_moses_ini(str(folder / "more.ini"))
     (table,) = [feature for feature in after.features if feature.name == "TranslationModel0"]
     assert table.arguments["num-features"] == str(4 + more)
@@ -221,7 +221,7 @@ def test_both_files_or_none(folder, model_folder):
 
 
 def test_what_is_wrong_with_an_ini_is_found_before_any_work(folder):
-    write(folder / "t", FAULTY)
+    write(folder / "t", MALFORMED)
     message = r"moses.ini:5: TranslationModel0 has num-features=4, but the entries of the table have 2 scores"
     with pytest.raises(DataError, match=message):
         edit_of(folder)

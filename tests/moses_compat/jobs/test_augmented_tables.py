@@ -159,7 +159,7 @@ def test_new_entries_stand_in_their_places(workspace, pairs, words, threads, blo
     assert result == "".join(sorted(expected, key=str.encode))
 
 
-def test_other_forms_and_faulty_lines(tmp_path):
+def test_other_forms_and_malformed_lines(tmp_path):
     new = {"b": [entry("y", 0)]}
     assert augmented(tmp_path, ["a ||| x ||| 1 1 1 1 0.5\n", "c ||| x ||| 1 1 1 1 0.5\n"], new, 1) == (
         "a ||| x ||| 1 1 1 1 0.5 1\nb ||| y ||| 0.5 0.25 0.125 1 1 2.71828\nc ||| x ||| 1 1 1 1 0.5 1\n"

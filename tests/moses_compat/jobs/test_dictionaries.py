@@ -48,7 +48,7 @@ def test_a_lexicon(tmp_path):
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
     # sqrt(3.5/4 3.5/4), sqrt(4.5/8 4.5/6), sqrt(8.5/16 8.5/12); "das haus" begins with a stop word, and "a house"
     # only adds to another pair.
-    assert rows[0] == ["source", "target", "worth", "p(target|source)", "p(source|target)", "count"]
+    assert rows[0] == ["source", "target", "score", "p(target|source)", "p(source|target)", "count"]
     assert rows[1:] == [
         ["haus & hof", "house and home", "0.875", "1", "1", "4"],
         ["haus", "house", "0.649519", "0.625", "0.75", "5"],
@@ -62,7 +62,7 @@ def test_a_lexicon(tmp_path):
         assert (tmp_path / "again").read_bytes() == (tmp_path / "out").read_bytes()
 
 
-def test_similar_pairs_are_worth_more(tmp_path):
+def test_similar_pairs_have_higher_scores(tmp_path):
     text = "a ||| x ||| 1 1 1 1 0.5 0.5 ||| 0-0 ||| 4 4 4\nb ||| y ||| 1 1 1 1 1 1 ||| 0-0 ||| 4 4 4\n"
     request = LexiconRequest(table_of(tmp_path, text), str(tmp_path / "out"), similarities=ColumnSimilarities(4, 5))
     export_lexicon(request)

@@ -17,7 +17,7 @@ from phrasetool.pruning.thresholds import Threshold
 from tests import naive, naive_filter
 from tests.commands import read, write
 from tests.pairwise import pairwise
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 # The words of `tests.tables`, so that their phrases occur.
@@ -129,19 +129,19 @@ def test_what_has_no_word_stays_and_is_counted(tmp_path, corpora):
     assert (counts.wordless, counts.tested, counts.insignificant, counts.kept) == (2, 1, 1, 2)
 
 
-@pytest.mark.parametrize(("on_error", "faulty"), [("skip", False), ("keep", True)])
-def test_lines_that_are_no_entries(tmp_path, corpora, on_error, faulty):
+@pytest.mark.parametrize(("on_error", "malformed"), [("skip", False), ("keep", True)])
+def test_lines_that_are_no_entries(tmp_path, corpora, on_error, malformed):
     significance = Significance(PairTest(*corpora), append_counts=True)
-    out, counts = run_filter(tmp_path, FAULTY, significance=significance, on_error=on_error, top=1, column=1)
-    lines = FAULTY.splitlines()
+    out, counts = run_filter(tmp_path, MALFORMED, significance=significance, on_error=on_error, top=1, column=1)
+    lines = MALFORMED.splitlines()
     assert out.splitlines() == [
         lines[0] + b" ||| 5 5 5",
-        *(lines[1:8] if faulty else []),
+        *(lines[1:8] if malformed else []),
         lines[8] + b" ||| 6 6 7",
     ]
-    assert (counts.faulty_kept, counts.faulty_skipped) == ((7, 0) if faulty else (0, 7))
+    assert (counts.malformed_kept, counts.malformed_skipped) == ((7, 0) if malformed else (0, 7))
     with pytest.raises(DataError, match="table:2: a score is not a number"):
-        run_filter(tmp_path, FAULTY, significance=significance)
+        run_filter(tmp_path, MALFORMED, significance=significance)
 
 
 def test_a_column_that_is_not_there(tmp_path):

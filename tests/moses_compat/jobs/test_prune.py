@@ -17,7 +17,7 @@ from phrasetool.watch import Watch
 from tests import naive
 from tests.commands import read, write
 from tests.pairwise import pairwise
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 DATA = TABLES["seven fields"]
@@ -92,7 +92,7 @@ FILES = ["rejected", "reasons", "stats", "scores"]
 
 @pytest.mark.parametrize("method", ["semantic", "count+semantic"])
 def test_all_files_or_none(tmp_path, method):
-    """The last line is faulty, so that everything else is done when that is found out."""
+    """The last line is malformed, so that everything else is done when that is found out."""
     settings = {name: str(tmp_path / name) for name in FILES}
     settings |= {"target_size": 0.5, "protect": "none", "method": method}
     del settings["scores"]
@@ -143,13 +143,13 @@ def test_sinks_of_one_s_own_see_every_entry(tmp_path, options):
 
 @pytest.mark.parametrize("on_error", ["skip", "keep"])
 @pytest.mark.parametrize("method", [None, "random"])
-def test_faulty_lines(tmp_path, on_error, method):
+def test_malformed_lines(tmp_path, on_error, method):
     result = prune(
-        ask(tmp_path, FAULTY, columns=(0, 1), threshold=1.0, protect="none", on_error=on_error, method=method)
+        ask(tmp_path, MALFORMED, columns=(0, 1), threshold=1.0, protect="none", on_error=on_error, method=method)
     )  # fmt: skip
     counts = result.statistics
-    assert (counts.faulty_kept, counts.faulty_skipped) == ((7, 0) if on_error == "keep" else (0, 7))
-    expected = FAULTY.splitlines(keepends=True)[1:8] if on_error == "keep" else []
+    assert (counts.malformed_kept, counts.malformed_skipped) == ((7, 0) if on_error == "keep" else (0, 7))
+    expected = MALFORMED.splitlines(keepends=True)[1:8] if on_error == "keep" else []
     assert read(tmp_path / "out") == b"".join(expected)
 
 

@@ -39,10 +39,10 @@ def test_what_fails_goes_unless_it_is_protected(tmp_path, threads, block_bytes):
     assert kept == b"".join(LINES[i] for i in (0, 2, 3))
     assert rejected == b"".join(LINES[i] for i in (1, 4))
     assert (counts.entries, counts.kept, counts.removed, counts.protected) == (5, 3, {"below_threshold": 2}, 1)
-    assert (counts.without_opinion, counts.faulty_kept) == (1, 1)
+    assert (counts.unscored, counts.malformed_kept) == (1, 1)
 
 
-def test_faulty_lines_follow_the_policy(tmp_path):
+def test_malformed_lines_follow_the_policy(tmp_path):
     assert LINES[2] not in prune(tmp_path, decision([]), on_error="skip")[1]
     with pytest.raises(DataError, match="t:3: expected at least 3 fields"):
         prune(tmp_path, decision([]), on_error="fail")

@@ -7,7 +7,7 @@ from moses_compat.jobs import prune_ranking
 from moses_compat.jobs.prune_ranking import TableSize, size_of_table
 from tests import naive
 from tests.commands import write
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 
 
 def size_of(path):
@@ -21,7 +21,7 @@ def test_small_tables_are_counted(tmp_path):
     words = sum(len(naive.tokens(field)) for line in lines for field in (line.source, line.target))
     assert size_of(write(tmp_path / "t", data)) == TableSize(len(lines), words)
     assert size_of(write(tmp_path / "t", b"")) == TableSize(0, 0)
-    assert size_of(write(tmp_path / "t", FAULTY)).entries == 9
+    assert size_of(write(tmp_path / "t", MALFORMED)).entries == 9
 
 
 @pytest.mark.parametrize("name", ["t", "t.gz"])

@@ -13,7 +13,7 @@ from moses_compat.tables.parser import TableParser
 from phrasetool.pruning.decision import Reasons
 from tests import naive
 from tests.commands import write
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 NAMES = ("count", "top")
@@ -23,8 +23,8 @@ def decided(lines):
     """Something made up about the lines of a table: what fails, what stays, and why."""
     rng = np.random.default_rng(lines)
     fails, keep = rng.random((2, lines)) < 0.6
-    worths = rng.normal(size=(lines, 2)).astype(np.float32)
-    return fails, keep, Reasons(NAMES, worths, worths < 0.3)
+    criterion_scores = rng.normal(size=(lines, 2)).astype(np.float32)
+    return fails, keep, Reasons(NAMES, criterion_scores, criterion_scores < 0.3)
 
 
 def write_reasons(path, table, block_bytes):
@@ -52,7 +52,7 @@ def expected_rows(table):
             "line": i + 1,
             "source": line.source.strip(b" \t").decode(errors="replace"),
             "target": line.target.strip(b" \t").decode(errors="replace"),
-            "count": float(reasons.worths[i, 0]), "top": float(reasons.worths[i, 1]),
+            "count": float(reasons.criterion_scores[i, 0]), "top": float(reasons.criterion_scores[i, 1]),
             "failed": labels[int(reasons.fails[i] @ [1, 2])], "kept": bool(keep[i]),
         }
         for i, line in enumerate(lines)
@@ -67,8 +67,8 @@ def test_rows(tmp_path, table):
         assert pq.read_table(path).to_pylist() == expected_rows(table), block_bytes
 
 
-def test_faulty_lines_have_no_row(tmp_path):
-    assert pq.read_table(write_reasons(tmp_path / "r", FAULTY, 1 << 20)).to_pylist() == expected_rows(FAULTY)
+def test_malformed_lines_have_no_row(tmp_path):
+    assert pq.read_table(write_reasons(tmp_path / "r", MALFORMED, 1 << 20)).to_pylist() == expected_rows(MALFORMED)
 
 
 def test_bytes_that_are_not_utf_8(tmp_path):

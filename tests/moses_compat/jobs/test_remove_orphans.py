@@ -31,7 +31,7 @@ def blanks(smallest):
 
 @st.composite
 def lines(draw, scores):
-    """A line of few words in one of many dresses; now and then a faulty one."""
+    """A line of few words in one of many dresses; now and then a malformed one."""
     word = st.sampled_from([b"das", b"haus", b"gr\xfcn", b"w|NN", b"|", b"[X]"])
     sides = []
     for least in (1, 0):
@@ -42,8 +42,8 @@ def lines(draw, scores):
     numbers += draw(st.sampled_from([[]] * 20 + [[b"x"], [b"nan"]]))
     line = sides[0].lstrip(b" \t") + b"|||" + sides[1] + b"|||" + draw(blanks(0)) + b" ".join(numbers)
     line += draw(st.sampled_from([b"", b"", b" ", b"  ", b" ||| 0-0 ||| 1 1 1"]))
-    faulty = draw(st.integers(0, 30))
-    return {0: b"", 1: b"das ||| haus", 2: b"das"}.get(faulty, line)
+    malformed = draw(st.integers(0, 30))
+    return {0: b"", 1: b"das ||| haus", 2: b"das"}.get(malformed, line)
 
 
 @st.composite
@@ -77,9 +77,9 @@ def test_no_line_of_a_pair_that_stays_is_lost(workspace, table, rng, newline, bl
         workspace, table, b"\n".join(mixed) + b"\n" * newline, on_error="fail", block_bytes=block_bytes
     )
     assert out == b"".join(row + b"\n" for row in mixed if row in kept)
-    # What may be without a line: lines with a pair that are faulty otherwise.
-    faulty = {naive_reordering.pair(line) for line in naive.parse_table(table)[0]} - {None}
-    assert counts.pairs_without_line == len(faulty - {naive_reordering.pair(line) for line in good})
+    # What may be without a line: lines with a pair that are malformed otherwise.
+    malformed = {naive_reordering.pair(line) for line in naive.parse_table(table)[0]} - {None}
+    assert counts.pairs_without_line == len(malformed - {naive_reordering.pair(line) for line in good})
     assert counts.orphans == len(strangers)
 
 
@@ -124,7 +124,7 @@ def test_threads_and_blocks_change_nothing(tmp_path, name):
     ],
 )
 @for_each("block_bytes", [1, 1 << 21])
-def test_a_faulty_line(tmp_path, line, message, block_bytes):
+def test_a_malformed_line(tmp_path, line, message, block_bytes):
     reordering = b"haus ||| house ||| 0.5 0.5\ndas ||| a ||| 0.5 0.5\n" + line + b"\n"
     with pytest.raises(DataError, match=r"reordering:3: ") as error:
         in_step(tmp_path, b"das ||| the ||| 1\n", reordering, block_bytes=block_bytes)

@@ -25,11 +25,11 @@ from moses_compat.tables.blocks import TableScan
 from phrasetool.pruning.decision import Decision, Reasons
 from tests import naive
 from tests.commands import read, write
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 
-DATA = TABLES["seven fields"] + b"no entry\n" + FAULTY.replace(b"0.25", b"0.25 0.5 1")
+DATA = TABLES["seven fields"] + b"no entry\n" + MALFORMED.replace(b"0.25", b"0.25 0.5 1")
 LINES = naive.split_lines(DATA)
-FAULTY_HERE = [line.fault != "ok" for line in naive.parse_table(DATA, 4)[0]]
+MALFORMED_HERE = [line.fault != "ok" for line in naive.parse_table(DATA, 4)[0]]
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def masks(seed=3):
     """Something decided about all lines."""
     rng = np.random.default_rng(seed)
     fails, protected, silent = rng.random((3, len(LINES))) < [[0.6], [0.3], [0.2]]
-    # A rule has nothing to say of faulty lines.
-    faulty = np.array(FAULTY_HERE)
-    return fails & ~faulty, protected | faulty, silent
+    # A rule has nothing to say of malformed lines.
+    malformed = np.array(MALFORMED_HERE)
+    return fails & ~malformed, protected | malformed, silent
 
 
 def decided_blocks(path, scan, reasons=None, similar=True):
@@ -69,7 +69,7 @@ def send(path, sinks, on_error="keep", size=300, **more):
 
 def expected_keep(on_error):
     fails, protected, _ = masks()
-    return ~(fails & ~protected) & ~(np.array(FAULTY_HERE) & (on_error == "skip"))
+    return ~(fails & ~protected) & ~(np.array(MALFORMED_HERE) & (on_error == "skip"))
 
 
 @pytest.mark.parametrize("on_error", ["keep", "skip"])
@@ -83,7 +83,7 @@ def test_lines_that_stay_and_lines_that_go(path, tmp_path, on_error, size, endin
     keep = expected_keep(on_error)
     fails, protected, _ = masks()
     assert read(kept) == b"".join(line for line, stays in zip(LINES, keep, strict=True) if stays)
-    # A faulty line that is left out was not pruned.
+    # A malformed line that is left out was not pruned.
     pruned = fails & ~protected
     assert read(gone) == b"".join(line for line, goes in zip(LINES, pruned, strict=True) if goes)
     assert 0 < pruned.sum() < len(LINES)
@@ -107,23 +107,25 @@ def test_counts(path, on_error, size):
     counts = Counts()
     send(path, [counts], on_error, size)
     fails, protected, silent = masks()
-    faulty = np.array(FAULTY_HERE)
+    malformed = np.array(MALFORMED_HERE)
     lines, groups = naive.parse_table(DATA, 4)
     keep, total = expected_keep(on_error), counts.total
     assert (total.entries, total.sources) == (len(lines), len(groups) - 1)
     assert total.kept == keep.sum()
     assert total.removed == {"below_threshold": (fails & ~protected).sum()}
     assert total.protected == (fails & protected).sum()
-    assert total.without_opinion == (silent & ~faulty).sum()
-    assert (total.faulty_kept, total.faulty_skipped) == ((faulty.sum(), 0) if on_error == "keep" else (0, faulty.sum()))
-    assert faulty.sum() == 1 + len(FAULTY_LINES)
+    assert total.unscored == (silent & ~malformed).sum()
+    assert (total.malformed_kept, total.malformed_skipped) == (
+        (malformed.sum(), 0) if on_error == "keep" else (0, malformed.sum())
+    )
+    assert malformed.sum() == 1 + len(MALFORMED_LINES)
     assert not total.removed_by
 
 
 def reasons_of(seed=5):
     rng = np.random.default_rng(seed)
-    worths = rng.normal(size=(len(LINES), 2)).astype(np.float32)
-    return Reasons(("count", "semantic"), worths, rng.random((len(LINES), 2)) < 0.5)
+    criterion_scores = rng.normal(size=(len(LINES), 2)).astype(np.float32)
+    return Reasons(("count", "semantic"), criterion_scores, rng.random((len(LINES), 2)) < 0.5)
 
 
 @pytest.mark.parametrize("size", [1, 300])
@@ -136,7 +138,7 @@ def test_reasons(path, tmp_path, size):
     # What failed has a row, also if it stays.
     assert [row["line"] for row in rows] == (np.flatnonzero(fails) + 1).tolist()
     result = np.array([[row["count"], row["semantic"]] for row in rows], np.float32)
-    assert result.tobytes() == reasons.worths[fails].tobytes()
+    assert result.tobytes() == reasons.criterion_scores[fails].tobytes()
     labels = {}
     for i in np.flatnonzero(fails & ~protected):
         label = "+".join(np.array(reasons.names)[reasons.fails[i]]) or "together"
@@ -156,10 +158,10 @@ def test_similarities_are_kept_whatever_is_decided(path, tmp_path):
     saved = SavedScores(str(tmp_path / "saved"))
     lines = naive.parse_table(DATA, 4)[0]
     marks, scores = saved.take(len(lines))
-    good = ~np.array(FAULTY_HERE)
+    good = ~np.array(MALFORMED_HERE)
     expected = [line.values[2:4] if line.fault == "ok" else (0, 0) for line in lines]
     np.testing.assert_allclose(scores.similarities[good], np.array(expected, np.float32)[good], atol=1e-6)
-    assert scores.opinion.tolist() == good.tolist()
+    assert scores.scored.tolist() == good.tolist()
     numbers = [naive.fnv(line.pair, 32) for line in lines if line.fault == "ok"]
     assert marks.pairs[good].tolist() == numbers
     assert ((marks.lines == 0) >= ~good).all()
@@ -181,10 +183,10 @@ def test_decisions_as_arrays(path, similar, told):
     assert result["fails"].tolist() == fails.tolist()
     assert result["protected"].tolist() == protected.tolist()
     if told:
-        assert np.column_stack([result["count"], result["semantic"]]).tobytes() == reasons.worths.tobytes()
+        assert np.column_stack([result["count"], result["semantic"]]).tobytes() == reasons.criterion_scores.tobytes()
     if similar:
         values = [line.values if line.fault == "ok" else (0, 0, 0, 0) for line in naive.parse_table(DATA, 4)[0]]
-        good = ~np.array(FAULTY_HERE)
+        good = ~np.array(MALFORMED_HERE)
         for column, name in ((2, "similarity_st"), (3, "similarity_ts")):
             expected = np.array([row[column] for row in values], np.float32)
             np.testing.assert_allclose(result[name][good], expected[good], atol=1e-6)

@@ -15,8 +15,8 @@ def test_is_term(words, found):
     assert is_term(words.split(), {"der"}) == found
 
 
-def pair(source, target, worth):
-    return TermPair(source, target, worth, worth, worth, 1)
+def pair(source, target, score):
+    return TermPair(source, target, score, score, score, 1)
 
 
 def test_what_only_adds_or_lacks_words_is_left_out():

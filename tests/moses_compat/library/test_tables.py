@@ -11,7 +11,7 @@ from tests import naive
 from tests.commands import read, run_inside, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.moses_compat.ini.ini_examples import VERSION_2
-from tests.tables import FAULTY, FAULTY_LINES, INI, TABLES
+from tests.tables import INI, MALFORMED, MALFORMED_LINES, TABLES
 
 DATA = TABLES["seven fields"].replace(b"gr\xfcn", b"gr\xc3\xbcn") * 2
 TEXTS = {"source": 0, "target": 1, "alignment": 3, "sparse": 5, "properties": 6}
@@ -53,11 +53,11 @@ def test_a_row_a_line(table, threads):
         assert frame[name].tolist() == [float(row[4].split()[column]) for row in rows]
 
 
-def test_faulty_lines_are_rows_with_holes(tmp_path):
-    frame = read_table(write(tmp_path / "t", FAULTY))
-    faulty = frame.index.isin(np.array(FAULTY_LINES) - 1)
-    assert frame[["score_1", "score_2"]].isna().all(axis=1).tolist() == faulty.tolist()
-    assert not frame[~faulty][["score_1", "score_2"]].isna().any(axis=None)
+def test_malformed_lines_are_rows_with_holes(tmp_path):
+    frame = read_table(write(tmp_path / "t", MALFORMED))
+    malformed = frame.index.isin(np.array(MALFORMED_LINES) - 1)
+    assert frame[["score_1", "score_2"]].isna().all(axis=1).tolist() == malformed.tolist()
+    assert not frame[~malformed][["score_1", "score_2"]].isna().any(axis=None)
     assert frame[["source", "target"]].iloc[4].tolist() == ["das", "it"]
     assert frame.source.iloc[5] == "no separator at all"
     assert frame.target.isna().tolist() == [i in (2, 5) for i in range(9)]
@@ -157,7 +157,7 @@ def test_the_frame_is_what_was_written(table, model_folder, tmp_path, name, size
     if name == "threshold":
         assert [*entries.columns][3:5] == ["similarity_st", "similarity_ts"]
         best = entries[["similarity_st", "similarity_ts"]].max(axis=1)
-        # What has no opinion never fails.
+        # An entry without a score never fails.
         assert (best[entries.fails] < 0.1).all()
         assert (~entries.fails[best >= 0.1]).all()
     if name == "several":
@@ -167,8 +167,8 @@ def test_the_frame_is_what_was_written(table, model_folder, tmp_path, name, size
         assert entries["count"].tolist() == counts
 
 
-def test_faulty_lines_are_kept_or_not(tmp_path, model_folder):
-    path = write(tmp_path / "t", FAULTY)
+def test_malformed_lines_are_kept_or_not(tmp_path, model_folder):
+    path = write(tmp_path / "t", MALFORMED)
     with pytest.raises(DataError, match="t:2: a score is not a number"):
         prune(path, tmp_path / "out", model=model_folder, threshold=1)
     assert not (tmp_path / "out").exists()
@@ -311,7 +311,7 @@ def test_what_annotate_refuses(tmp_path, table, model_folder):
     with pytest.raises(DataError, match=r"moses\.ini: "):
         annotate(table, out, [model_folder], moses_ini=ini, moses_ini_out=tmp_path / "new.ini")
     with pytest.raises(DataError, match="t:2: a score is not a number"):
-        annotate(write(tmp_path / "t", FAULTY), out, [model_folder])
+        annotate(write(tmp_path / "t", MALFORMED), out, [model_folder])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["moses.ini", "t", "t.gz"]
-    assert annotate(tmp_path / "t", out, [model_folder], on_error="skip").faulty == len(FAULTY_LINES)
+    assert annotate(tmp_path / "t", out, [model_folder], on_error="skip").malformed == len(MALFORMED_LINES)
     assert read(out).count(b"\n") == 2

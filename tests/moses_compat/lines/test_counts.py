@@ -71,11 +71,11 @@ def test_counts_of_blocks(lines, last_newline, shift):
     block, _ = TableParser(scores=4)(0, room[shift:])
     bare = EntryBlock(
         0, block.text, block.line_offsets, *[np.zeros(0, np.int64)] * 3, block.group_offsets, block.source_lengths,
-        block.sources, block.targets, block.faulty,
+        block.sources, block.targets, block.malformed,
     )  # fmt: skip
     expected = [
-        naive.entry_counts(lines[i], LARGEST_COUNT, "bad" if faulty else "ok")
-        for i, faulty in enumerate(block.faulty.tolist())
+        naive.entry_counts(lines[i], LARGEST_COUNT, "bad" if malformed else "ok")
+        for i, malformed in enumerate(block.malformed.tolist())
     ]
     for found in (block_counts(block), block_counts(bare)):
         np.testing.assert_allclose(found.values, np.array([row for row, _ in expected]).reshape(-1, 3), rtol=1e-12)

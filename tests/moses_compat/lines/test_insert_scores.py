@@ -14,7 +14,7 @@ from moses_compat.lines.insert_scores import (
 )
 from moses_compat.tables.parser import TableParser
 from tests import naive
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 
 SIMILARITIES = arrays(np.float32, st.tuples(st.integers(1, 30), st.just(2)), elements=st.floats(-1, 1, width=32))
 
@@ -97,13 +97,13 @@ def test_columns_stand_at_the_end_of_the_scores():
         assert naive.cut_columns(out, 2) == line
 
 
-def test_annotated_lines_leave_faulty_lines_alone():
-    block = parse(FAULTY, 2)
+def test_annotated_lines_leave_malformed_lines_alone():
+    block = parse(MALFORMED, 2)
     scores = np.full((len(block), 2), 0.5)
     everything = annotated_lines(block, scores, np.ones(len(block), np.bool_)).tobytes().splitlines(True)
-    for number, (line, before) in enumerate(zip(everything, FAULTY.splitlines(True), strict=True), 1):
-        assert line == (before if number in FAULTY_LINES else before.replace(b" 0.25", b" 0.25 0.5 0.5"))
-    good = annotated_lines(block, scores, ~block.faulty).tobytes()
+    for number, (line, before) in enumerate(zip(everything, MALFORMED.splitlines(True), strict=True), 1):
+        assert line == (before if number in MALFORMED_LINES else before.replace(b" 0.25", b" 0.25 0.5 0.5"))
+    good = annotated_lines(block, scores, ~block.malformed).tobytes()
     assert good == everything[0] + everything[8]
 
 
@@ -131,7 +131,7 @@ def test_a_tiny_negative_similarity_is_zero_without_a_sign():
 
 
 def with_fields(block, keep, counts, values):
-    return lines_with_fields(block.text, block.line_offsets, block.faulty, keep, counts, values)
+    return lines_with_fields(block.text, block.line_offsets, block.malformed, keep, counts, values)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.floats(0, 1e6)), min_size=1, max_size=5))
@@ -151,7 +151,7 @@ def test_numbers_are_written_as_printf_does(rows):
 
 @pytest.mark.parametrize(("counts", "values"), [(3, 1), (0, 2), (2, 0), (0, 0)])
 def test_kept_lines_get_fields_before_their_ends(counts, values):
-    """Against slow Python, with faulty lines, carriage returns and a last line without an end."""
+    """Against slow Python, with malformed lines, carriage returns and a last line without an end."""
     rng = np.random.default_rng(counts * 9 + values)
     lines = [b"a ||| x ||| 1\r\n", b"no entry\r\n", b"a ||| y ||| 1 ||| 0-0 \n", b"b ||| ||| 1\n", b"c ||| z ||| 1"]
     block = parse(b"".join(lines), 1)

@@ -9,7 +9,7 @@ from moses_compat.lines import oddities as odd
 from moses_compat.lines.fields import line_offsets_of
 from tests import naive
 from tests.moses_compat.tables.test_inspect import is_count, is_joint_possible, line_oddities
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.test_promise import tables_with_oddities
 from tests.variants import for_each
 
@@ -117,6 +117,6 @@ def test_words_where_scores_stand(table):
 
 
 def test_too_few_fields_are_no_pair():
-    _, _, result = look(FAULTY)
+    _, _, result = look(MALFORMED)
     assert (result.fields == [4, 4, 1, 3, 2, 1, 3, 4, 3]).all()
     assert np.flatnonzero(result.pair_hashes == 0).tolist() == [2, 4, 5]

@@ -12,7 +12,7 @@ from phrasetool.errors import DataError
 from tests.commands import write
 from tests.moses_compat.measures.test_translator_scores import scores_of
 from tests.parallel_models import random_parallel_model, toy_lines
-from tests.tables import FAULTY
+from tests.tables import MALFORMED
 
 pytest.importorskip("torch")
 
@@ -32,11 +32,11 @@ def test_each_entry_has_the_log_of_its_pairs_probability(window, tmp_path, monke
     model = random_parallel_model()
     unknown = b"?? ||| !! ||| 0.5 0.25\n"
     source = ParallelScores(model)
-    logs, opinion = scores_of(write(tmp_path / "t", TABLE + unknown), source)
+    logs, scored = scores_of(write(tmp_path / "t", TABLE + unknown), source)
     assert logs[:-1] == pytest.approx(list(naive_logs(model, PAIRS)), abs=1e-4)
     # Nothing is said of what is unknown.
     assert np.isnan(logs[-1])
-    assert opinion.tolist() == [True] * len(PAIRS) + [False]
+    assert scored.tolist() == [True] * len(PAIRS) + [False]
     assert (source.column, source.backward, source.signature) == ("p(parallel)", False, model.signature)
 
 
@@ -54,12 +54,12 @@ def test_escapes_and_factors_are_read_as_what_they_say(tmp_path):
 
 def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 30)
-    path, model = write(tmp_path / "t", TABLE + FAULTY), random_parallel_model()
-    expected, opinion = scores_of(path, ParallelScores(model))
+    path, model = write(tmp_path / "t", TABLE + MALFORMED), random_parallel_model()
+    expected, scored = scores_of(path, ParallelScores(model))
     for threads, size in ((1, 64), (2, 500), (2, 1 << 21)):
         again, same = scores_of(path, ParallelScores(model, threads=threads), threads, size)
         assert np.array_equal(again, expected, equal_nan=True)
-        assert np.array_equal(same, opinion)
+        assert np.array_equal(same, scored)
 
 
 def test_long_phrases_are_counted_for_each_table_anew(tmp_path):

@@ -38,12 +38,12 @@ def source_of(table, request, watch=None, **options):
 
 
 def scores_of(table, source, **options):
-    """Similarities and opinions of all entries."""
+    """Similarities of all entries."""
     with Input(str(table)) as file:
         reader = EntryReader(file, TableScan(**options), source)
         result = [reader(item).scores for item in reader.items()]
-        reader.finish(sum(len(part.opinion) for part in result))
-    return np.concatenate([part.similarities for part in result]), np.concatenate([part.opinion for part in result])
+        reader.finish(sum(len(part.scored) for part in result))
+    return np.concatenate([part.similarities for part in result]), np.concatenate([part.scored for part in result])
 
 
 def naive(data, folder, centred, margin):
@@ -73,8 +73,8 @@ def test_similarities_are_those_of_the_definition(normalise, centred, margin, fo
     data = table_lines(400)
     table = write(tmp_path / "t.gz", data)
     source = source_of(table, EncoderRequest(str(folder), normalise=normalise))
-    result, opinion = scores_of(table, source)
-    assert opinion.all()
+    result, scored = scores_of(table, source)
+    assert scored.all()
     np.testing.assert_array_equal(result[:, 0], result[:, 1])
     # Vectors are kept in half precision.
     np.testing.assert_allclose(result[:, 0], naive(data, folder, centred, margin), atol=4e-3)
@@ -123,18 +123,18 @@ def test_phrases_of_unknown_words_labels_and_factors(folder, tmp_path):
     data = table_lines(300) + b"zzz ||| dog ||| 0.5 0.5 0.5 0.5\n[X] ||| dog ||| 0.5 0.5 0.5 0.5\n"
     data += b"hund|N ||| yyy xxx ||| 0.5 0.5 0.5 0.5\nhund|N ||| dog|N ||| 0.5 0.5 0.5 0.5\n"
     table = write(tmp_path / "t.gz", data)
-    result, opinion = scores_of(table, source_of(table, EncoderRequest(str(folder))))
-    assert opinion[-4:].tolist() == [False, False, False, True]
-    assert opinion[:-4].all()
+    result, scored = scores_of(table, source_of(table, EncoderRequest(str(folder))))
+    assert scored[-4:].tolist() == [False, False, False, True]
+    assert scored[:-4].all()
     assert not result[-4:-1].any()
     assert result[-1, 0] > 0
 
 
-def test_faulty_lines_have_no_opinion(folder, tmp_path):
+def test_malformed_lines_have_no_score(folder, tmp_path):
     table = write(tmp_path / "t.gz", table_lines(300) + b"no entry\n")
     source = source_of(table, EncoderRequest(str(folder)), on_error="keep")
-    result, opinion = scores_of(table, source, on_error="keep")
-    assert not opinion[-1]
+    result, scored = scores_of(table, source, on_error="keep")
+    assert not scored[-1]
     assert not result[-1].any()
 
 

@@ -65,7 +65,7 @@ def test_pairs_that_any_encoder_tells_are_marked(tmp_path):
     assert telling == {"!": False, "berlin ist": False, "ein haus": True, "3": False}
 
 
-def test_faulty_lines(tmp_path):
+def test_malformed_lines(tmp_path):
     table = write(tmp_path / "t", b"haus ||| house ||| 1\nno entry\n")
     with pytest.raises(DataError, match="t:2: expected at least 3 fields"):
         collect(table)

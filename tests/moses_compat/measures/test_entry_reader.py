@@ -13,7 +13,7 @@ from phrasetool.pruning.protection import KeepBest
 from tests import naive
 from tests.commands import write
 from tests.pairwise import pairwise
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.variants import for_each
 
 
@@ -48,13 +48,13 @@ def test_pairs_have_fingerprints_where_they_are_asked_for(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 1 << 20])
 def test_faults(tmp_path, size):
-    path = write(tmp_path / "t", FAULTY)
-    good = [i + 1 not in FAULTY_LINES for i in range(9)]
+    path = write(tmp_path / "t", MALFORMED)
+    good = [i + 1 not in MALFORMED_LINES for i in range(9)]
     for on_error, passing in (("keep", [True] * 9), ("skip", good)):
         result = read(path, TableScan(on_error, block_bytes=size), ColumnSimilarities(1, 0, "raw"))
         assert [mark for part in result for mark in part.passes.tolist()] == passing
-        assert sum(part.faults for part in result) == len(FAULTY_LINES)
-        assert [mark for part in result for mark in part.scores.opinion.tolist()] == good
+        assert sum(part.faults for part in result) == len(MALFORMED_LINES)
+        assert [mark for part in result for mark in part.scores.scored.tolist()] == good
     with pytest.raises(DataError, match="t:2: a score is not a number"):
         read(path, TableScan(block_bytes=size))
 
@@ -112,20 +112,20 @@ class Counted(SimilarityReader):
         self.asked += len(block)
         sources = np.repeat(block.sources.lengths, np.diff(block.group_offsets))
         lengths = np.stack([sources, block.targets.lengths], 1).astype(np.float32)
-        lengths[block.faulty] = 0
-        return Scores(-lengths, ~block.faulty & (sources != 2))
+        lengths[block.malformed] = 0
+        return Scores(-lengths, ~block.malformed & (sources != 2))
 
 
 @for_each(
     ("size", "name", "best"),
     pairwise(
         [1, 300, 1 << 20],
-        ["seven fields", "groups that come back", "faulty"],
+        ["seven fields", "groups that come back", "malformed"],
         [KeepBest(0, "all"), KeepBest(3, "all"), KeepBest(10, "words"), KeepBest(1, "none")],
     ),
 )
 def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, best):
-    path = write(tmp_path / "t", {**TABLES, "faulty": FAULTY}[name])
+    path = write(tmp_path / "t", {**TABLES, "malformed": MALFORMED}[name])
     scan = TableScan("keep", block_bytes=size)
     everything, some = Counted(model), Counted(model)
     settled = 0
@@ -137,8 +137,8 @@ def test_nothing_is_asked_about_what_is_settled(tmp_path, model, name, size, bes
         settled += part.settled
         assert part.settled == stays.sum()
         assert part.scores.similarities[~stays].tolist() == whole.scores.similarities[~stays].tolist()
-        assert part.scores.opinion[~stays].tolist() == whole.scores.opinion[~stays].tolist()
-        good = ~whole.block.faulty[stays]
-        assert part.scores.opinion[stays].tolist() == good.tolist()
+        assert part.scores.scored[~stays].tolist() == whole.scores.scored[~stays].tolist()
+        good = ~whole.block.malformed[stays]
+        assert part.scores.scored[stays].tolist() == good.tolist()
         assert part.scores.similarities[stays].tolist() == [[float(mark)] * 2 for mark in good]
     assert everything.asked == some.asked + settled

@@ -28,8 +28,8 @@ from phrasetool.pruning.measures import (
     FORCED,
     LOSSES,
     MODEL_SCORES,
-    OPINION,
     PROBABILITIES,
+    SCORED,
     SIGNIFICANCE,
     SIMILARITIES,
     SMOOTHED,
@@ -41,7 +41,7 @@ from tests.commands import read, write
 from tests.moses_compat.engine.test_extracted import GOLDEN
 from tests.moses_compat.ini.test_table_weights import ini_of
 from tests.pairwise import in_turn
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.variants import for_each
 
 SCANS = [{}, {"threads": 2, "block_bytes": 1}, {"threads": 2, "block_bytes": 300}]
@@ -74,7 +74,7 @@ def check(measures, data, weights=None, losses=False):
     """Compare with the slow versions all that needs no other file."""
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
     good = [line.fault == "ok" for line in lines]
-    np.testing.assert_array_equal(measures.faulty, [not ok for ok in good])
+    np.testing.assert_array_equal(measures.malformed, [not ok for ok in good])
     np.testing.assert_array_equal(measures.group_offsets, groups if lines else [0])
     sources = naive.group_sources(lines, groups) if lines else []
     labels_out = [[t for t in naive.tokens(source) if not naive.is_label(t)] for source in sources]
@@ -87,7 +87,7 @@ def check(measures, data, weights=None, losses=False):
         for line, ok in zip(lines, good, strict=True)
     ]
     np.testing.assert_array_equal(measures[COUNTS], np.array(counts, np.float32))
-    assert len(measures.faulty) == len(lines)
+    assert len(measures.malformed) == len(lines)
     for measure, values in measures.columns.items():
         assert len(values) == len(lines)
         assert values.dtype == measure.dtype
@@ -102,9 +102,9 @@ def check(measures, data, weights=None, losses=False):
             for line, score, ok in zip(lines, scores, good, strict=True)
             if ok
         ]
-        result = measures[LOSSES][~measures.faulty]
+        result = measures[LOSSES][~measures.malformed]
         np.testing.assert_allclose(result, naive.composition_losses(entries, weights.distortion), rtol=1e-4, atol=1e-4)
-        assert not measures[LOSSES][measures.faulty].any()
+        assert not measures[LOSSES][measures.malformed].any()
 
 
 @for_each(("name", "scans"), in_turn(sorted(TABLES), SCANS, 2))
@@ -155,19 +155,19 @@ def test_progress_is_told_of_every_block(tmp_path):
     assert recorded[-1] == (len(data), data.count(b"\n"))
 
 
-def test_faulty_lines(tmp_path):
+def test_malformed_lines(tmp_path):
     with pytest.raises(DataError, match="table:2: a score is not a number"):
-        measure(tmp_path, FAULTY, "fail")
-    weights = weights_for(FAULTY)
+        measure(tmp_path, MALFORMED, "fail")
+    weights = weights_for(MALFORMED)
     for on_error in ("skip", "keep"):
-        measures = measure(tmp_path, FAULTY, on_error, weights=weights, losses=True)
-        assert (np.flatnonzero(measures.faulty) + 1).tolist() == FAULTY_LINES
-        check(measures, FAULTY, weights, losses=True)
+        measures = measure(tmp_path, MALFORMED, on_error, weights=weights, losses=True)
+        assert (np.flatnonzero(measures.malformed) + 1).tolist() == MALFORMED_LINES
+        check(measures, MALFORMED, weights, losses=True)
 
 
 def test_a_table_without_any_entry(tmp_path):
-    measures = measure(tmp_path, b"a ||| b\nno entry\n", weights=weights_for(FAULTY), losses=True)
-    assert measures.faulty.all()
+    measures = measure(tmp_path, b"a ||| b\nno entry\n", weights=weights_for(MALFORMED), losses=True)
+    assert measures.malformed.all()
     assert measures[LOSSES].tolist() == [0, 0]
 
 
@@ -190,7 +190,7 @@ def test_losses_need_weights():
 def test_a_table_of_another_number_of_scores(tmp_path):
     message = "table:1: the entries have 2 scores, but TranslationModel3 has 4 weights"
     with pytest.raises(DataError, match=message):
-        measure(tmp_path, FAULTY, weights=TableWeights(np.ones(4, np.float32), name="TranslationModel3"))
+        measure(tmp_path, MALFORMED, weights=TableWeights(np.ones(4, np.float32), name="TranslationModel3"))
 
 
 @pytest.mark.parametrize(("score", "message"), [(b"-0.5", "is negative"), (b"inf", "is infinite")])
@@ -260,22 +260,22 @@ def test_similarities_of_a_model_and_of_a_file(tmp_path, model, scan, weighted):
             )
         )  # fmt: skip
         np.testing.assert_allclose(computed[SIMILARITIES][i], naive.similarities(source, target, model), atol=1e-4)
-    assert not computed[OPINION][-1]
-    assert computed[OPINION].any()
+    assert not computed[SCORED][-1]
+    assert computed[SCORED].any()
     read = measure(tmp_path, data, similarities={SIMILARITIES: FileSimilarities(saved)}, **options)
     assert read[SIMILARITIES].tobytes() == computed[SIMILARITIES].tobytes()
-    np.testing.assert_array_equal(read[OPINION], computed[OPINION])
+    np.testing.assert_array_equal(read[SCORED], computed[SCORED])
     check(read, data, weights, losses=weighted)
 
 
 def test_saved_similarities_of_another_table(tmp_path, model):
-    request = PruneRequest(str(write(tmp_path / "t", FAULTY)), sweep=[0.5], scan=TableScan("keep"))
+    request = PruneRequest(str(write(tmp_path / "t", MALFORMED)), sweep=[0.5], scan=TableScan("keep"))
     sizes_by_threshold(request, ModelSimilarities(model), str(tmp_path / "saved"), SILENT)
     saved = {SIMILARITIES: FileSimilarities(str(tmp_path / "saved"))}
     with pytest.raises(DataError, match="made from another table"):
         measure(tmp_path, TABLES["lexicalised"], similarities=saved)
     with pytest.raises(DataError, match=r"has 9 rows, but .* has 1 entries"):
-        measure(tmp_path, FAULTY[: FAULTY.index(b"\n") + 1], similarities=saved)
+        measure(tmp_path, MALFORMED[: MALFORMED.index(b"\n") + 1], similarities=saved)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -288,7 +288,7 @@ def test_similarities_of_columns(tmp_path, weighted):
     check(measures, data, weights, losses=weighted)
     expected = [[min(line.values[3], 1), min(line.values[1], 1)] for line in naive.parse_table(data, 4)[0]]
     np.testing.assert_array_equal(measures[SIMILARITIES], np.array(expected, np.float32))
-    assert measures[OPINION].all()
+    assert measures[SCORED].all()
 
 
 def pairs_for(data):
@@ -333,7 +333,7 @@ def test_pairs_of_another_table_and_tables_of_other_scores(tmp_path):
         measure(tmp_path, TABLES["seven fields"], forced_pairs=pairs)
     assert len(measure(tmp_path, b"", forced_pairs=pairs)[USES]) == 0
     with pytest.raises(DataError, match=r"table:1: the entries have 2 scores; .* the 4 that Moses' training writes"):
-        measure(tmp_path, FAULTY, forced_pairs=pairs, forced_probabilities=True)
+        measure(tmp_path, MALFORMED, forced_pairs=pairs, forced_probabilities=True)
     with pytest.raises(ValueError, match="cannot be measured without its pairs"):
         MeasureRequest(forced_probabilities=True)
 

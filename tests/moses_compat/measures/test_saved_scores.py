@@ -43,7 +43,7 @@ def write_rows(path, count, pieces=(), signature="model:x|n:3"):
     with ScoreWriter(str(path), signature) as writer:
         borders = [0, *pieces, count]
         for a, b in pairwise(borders):
-            writer.write(part(marks, slice(a, b)), Scores(scores.similarities[a:b], scores.opinion[a:b]))
+            writer.write(part(marks, slice(a, b)), Scores(scores.similarities[a:b], scores.scored[a:b]))
     return marks, scores
 
 
@@ -59,7 +59,7 @@ def test_round_trip(tmp_path, taken):
         size = min(count, 1000 - at)
         assert same_marks(got, part(marks, slice(at, at + size)))
         np.testing.assert_array_equal(result.similarities, scores.similarities[at : at + size])
-        np.testing.assert_array_equal(result.opinion, scores.opinion[at : at + size])
+        np.testing.assert_array_equal(result.scored, scores.scored[at : at + size])
         at += size
     assert at == 1000
 
@@ -173,9 +173,9 @@ def _as_other_types(path, **kinds):
 @pytest.mark.parametrize(
     "kinds",
     [
-        {"similarity_st": pa.float64()}, {"opinion": pa.int64()}, {"pair_hash": pa.int64()}, {"similarity_ts": None},
+        {"similarity_st": pa.float64()}, {"scored": pa.int64()}, {"pair_hash": pa.int64()}, {"similarity_ts": None},
         {"line_hash": None}, {"source_words": pa.uint32()},
-        {"similarity_st": pa.string()}, {"opinion": pa.bool_()},
+        {"similarity_st": pa.string()}, {"scored": pa.bool_()},
     ],
 )  # fmt: skip
 def test_other_columns_are_refused(tmp_path, kinds):
@@ -219,7 +219,7 @@ def test_a_flipped_bit_never_changes_a_value(tmp_path):
             continue
         assert same_marks(got, marks)
         np.testing.assert_array_equal(result.similarities, scores.similarities)
-        np.testing.assert_array_equal(result.opinion, scores.opinion)
+        np.testing.assert_array_equal(result.scored, scores.scored)
     assert refused > 300
 
 

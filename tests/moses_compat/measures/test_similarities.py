@@ -23,7 +23,7 @@ from phrasetool.pruning.thresholds import Threshold
 from tests import naive
 from tests.commands import write
 from tests.pairwise import pairwise
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 SCANS = [TableScan("keep"), TableScan("keep", 2, 1), TableScan("keep", 2, 300)]
@@ -67,24 +67,24 @@ class _LengthReader(SimilarityReader):
         ]  # fmt: skip
         similar = np.column_stack([shares, np.clip(columns[:, 0], -1, 1)]).astype(np.float32)
         # Nothing is said of lines of an even number of bytes.
-        opinion = np.diff(block.line_offsets) % 2 == 1
-        return Scores(np.where(block.faulty[:, None], 0, similar).astype(np.float32), opinion & ~block.faulty)
+        scored = np.diff(block.line_offsets) % 2 == 1
+        return Scores(np.where(block.malformed[:, None], 0, similar).astype(np.float32), scored & ~block.malformed)
 
     def finish(self, entries):
         self._source.finished.append(entries)
 
 
 def expected_of(data):
-    """Similarities and opinions of all lines, by slow Python."""
+    """Similarities of all lines, by slow Python."""
     lines, groups = naive.parse_table(data, naive.first_score_count(data))
-    similar, opinions = [], []
+    similar, scored = [], []
     for line in lines:
         text = data[line.start : line.end]
         good = line.fault == "ok"
         share = float(np.float32(sum(byte % 2 == 0 for byte in text) / len(text)))
         similar.append((share, float(np.float32(np.clip(line.values[1], -1, 1)))) if good else (0.0, 0.0))
-        opinions.append(good and len(text) % 2 == 1)
-    return lines, groups, similar, opinions
+        scored.append(good and len(text) % 2 == 1)
+    return lines, groups, similar, scored
 
 
 NAMES = ["seven fields", "lexicalised", "model 1"]
@@ -95,13 +95,13 @@ NAMES = ["seven fields", "lexicalised", "model 1"]
 )
 def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
     data = TABLES[name] + b"no entry\n"
-    lines, groups, similar, opinions = expected_of(data)
+    lines, groups, similar, scored = expected_of(data)
     own = LineLengths()
     rule = Rule.of(parse_method("semantic"), best, threshold=Threshold("0.65"))
     path = str(write(tmp_path / "t.gz", data))
     with Input(path) as source, Output(str(tmp_path / "out")) as out:
         prune_table(source, own, rule, [SelectedLines(out)], scan)
-    removed = naive.pruned_lines(lines, groups, similar, opinions, 0.65, best.k, best.protect)
+    removed = naive.pruned_lines(lines, groups, similar, scored, 0.65, best.k, best.protect)
     assert 0 < len(removed) < len(lines)
     kept = [line for i, line in enumerate(naive.split_lines(data)) if i not in removed]
     assert (tmp_path / "out").read_bytes() == b"".join(kept)
@@ -111,7 +111,7 @@ def test_a_source_of_one_s_own_prunes(tmp_path, name, scan, best):
 @pytest.mark.parametrize(("scan", "name", "scale"), pairwise(SCANS, NAMES, ["exp", "probability", "raw"]))
 def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, scan, scale):
     data = TABLES[name] + b"no entry\n"
-    lines, _, similar, opinions = expected_of(data)
+    lines, _, similar, scored = expected_of(data)
     path = str(write(tmp_path / "t", data))
 
     def annotate(*sources):
@@ -121,7 +121,7 @@ def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, s
 
     text, counts = annotate(LineLengths())
     assert naive.cut_columns(text, 2) == data
-    assert counts.without_opinion == sum(not says for says in opinions) - 1
+    assert counts.unscored == sum(not says for says in scored) - 1
     both = annotate(ModelSimilarities(model), LineLengths())[0]
     assert naive.cut_columns(both, 2) == annotate(ModelSimilarities(model))[0]
     written = scale_similarities(np.array(similar, np.float32), scale)
@@ -130,7 +130,7 @@ def test_a_source_of_one_s_own_annotates_beside_a_model(tmp_path, model, name, s
             np.testing.assert_allclose(line.values[-2:], expected, rtol=1e-5, atol=1e-6)
 
 
-def scored(path, source, scan=SCANS[0], columns=lambda scores: ()):
+def scored_blocks(path, source, scan=SCANS[0], columns=lambda scores: ()):
     """What a source says of a table, block by block."""
     with Input(path) as table:
         reader = EntryReader(table, scan, source, columns=columns)
@@ -141,7 +141,7 @@ def scored(path, source, scan=SCANS[0], columns=lambda scores: ()):
 
 def joined(found):
     parts = [read.scores for read in found]
-    return np.concatenate([part.similarities for part in parts]), np.concatenate([part.opinion for part in parts])
+    return np.concatenate([part.similarities for part in parts]), np.concatenate([part.scored for part in parts])
 
 
 @pytest.mark.parametrize("scan", SCANS, ids=["one thread", "two threads", "small blocks"])
@@ -149,7 +149,7 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
     data = TABLES["seven fields"] + b"no entry\n"
     path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
     source = ModelSimilarities(model)
-    similar, opinion = joined(scored(path, source, scan))
+    similar, scored = joined(scored_blocks(path, source, scan))
     with Input(path) as table, ScoreWriter(saved, source.signature) as writer:
         reader = EntryReader(table, scan, source, fingerprints=True)
         for item in reader.items():
@@ -157,10 +157,10 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
             writer.write(LineMarks.of(read.raw, read.block), read.scores)
     file = FileSimilarities(saved)
     assert file.signature == source.signature == model.signature
-    again = joined(scored(path, file, scan))
+    again = joined(scored_blocks(path, file, scan))
     assert again[0].tobytes() == similar.tobytes()
-    assert again[1].tolist() == opinion.tolist()
-    assert not opinion[-1]
+    assert again[1].tolist() == scored.tolist()
+    assert not scored[-1]
     lines = naive.parse_table(data, 4)[0]
     for i in range(0, len(lines) - 1, 11):
         ids = [
@@ -170,13 +170,13 @@ def test_the_model_and_the_file_say_the_same(tmp_path, model, scan):
             )
         ]  # fmt: skip
         np.testing.assert_allclose(similar[i], naive.similarities(*ids, model), atol=1e-4)
-        assert opinion[i] == all(any(side) for side in ids)
+        assert scored[i] == all(any(side) for side in ids)
 
 
 def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkeypatch):
     data = TABLES["seven fields"]
     path, saved = str(write(tmp_path / "t", data)), str(tmp_path / "saved")
-    similar, opinion = joined(scored(path, ModelSimilarities(model)))
+    similar, scored = joined(scored_blocks(path, ModelSimilarities(model)))
     with Input(path) as table, ScoreWriter(saved, "m") as writer:
         reader = EntryReader(table, SCANS[2], ModelSimilarities(model), fingerprints=True)
         for item in reader.items():
@@ -189,7 +189,7 @@ def test_a_table_that_did_not_change_is_not_parsed_again(tmp_path, model, monkey
             reader = EntryReader(table, scan, FileSimilarities(saved), fields=False)
             result = [reader(item) for item in reader.items()]
         assert joined(result)[0].tobytes() == similar.tobytes()
-        assert joined(result)[1].tolist() == opinion.tolist()
+        assert joined(result)[1].tolist() == scored.tolist()
         assert all(part.passes.all() and not part.faults for part in result)
         return [len(part.block.source_ends) > 0 for part in result]
 
@@ -221,8 +221,8 @@ def test_a_table_that_changed_anywhere_reads_as_if_nothing_were_known_of_its_lin
                     read = reader(item)
                     block, scores = read.block, read.scores
                     arrays = (
-                        block.line_offsets, block.group_offsets, block.source_lengths, block.faulty, read.passes,
-                        scores.similarities, scores.opinion,
+                        block.line_offsets, block.group_offsets, block.source_lengths, block.malformed, read.passes,
+                        scores.similarities, scores.scored,
                     )  # fmt: skip
                     collected.append((block.text.tobytes(), [array.tolist() for array in arrays], block.ascending))
         except DataError as error:
@@ -255,10 +255,10 @@ def test_a_file_that_knows_of_more_or_of_other_entries(tmp_path, model):
     shorter = write(tmp_path / "less", data[: data.rindex(b"\n", 0, -1) + 1])
     count = data.count(b"\n")
     with pytest.raises(DataError, match=rf"has {count} rows, but .*less has {count - 1} entries"):
-        scored(str(shorter), FileSimilarities(saved))
+        scored_blocks(str(shorter), FileSimilarities(saved))
     other = write(tmp_path / "other", data.replace(b"the house", b"the mouse"))
     with pytest.raises(DataError, match="made from another table"):
-        scored(str(other), FileSimilarities(saved))
+        scored_blocks(str(other), FileSimilarities(saved))
 
 
 @given(
@@ -273,17 +273,17 @@ def test_columns_are_unscaled(workspace, rows, places, scale):
     source = ColumnSimilarities(first, second, scale)
     assert source.signature == f"columns:{first + 1},{second + 1}|scale:{scale}"
     # Columns that others want besides are theirs alone.
-    (read,) = scored(path, source, columns=lambda scores: (third, first))
+    (read,) = scored_blocks(path, source, columns=lambda scores: (third, first))
     expected = undo(np.array(rows)[:, [first, second]])
     np.testing.assert_allclose(read.scores.similarities[:-1], expected, atol=2e-6)
-    assert read.scores.opinion.tolist() == [True] * len(rows) + [False]
+    assert read.scores.scored.tolist() == [True] * len(rows) + [False]
     np.testing.assert_allclose(read.columns[:-1], np.array(rows)[:, [third, first]], rtol=1e-8)
 
 
 def test_a_column_that_is_not_there(tmp_path):
-    path = str(write(tmp_path / "t", FAULTY))
+    path = str(write(tmp_path / "t", MALFORMED))
     with pytest.raises(DataError, match="t:1: column 3 was asked for, but entries have 2 scores"):
-        scored(path, ColumnSimilarities(2, 0))
+        scored_blocks(path, ColumnSimilarities(2, 0))
     # Of a table without entries nobody knows how many scores they would have.
-    (read,) = scored(str(write(tmp_path / "none", b"no entry\n")), ColumnSimilarities(7, 8))
-    assert not read.scores.opinion.any()
+    (read,) = scored_blocks(str(write(tmp_path / "none", b"no entry\n")), ColumnSimilarities(7, 8))
+    assert not read.scores.scored.any()

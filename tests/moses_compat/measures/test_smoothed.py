@@ -142,7 +142,7 @@ def test_fractions(tmp_path, method):
     assert result[0].tolist() == pytest.approx([expected / 2.1, expected / 2.5])
 
 
-def test_faulty_lines_are_passed_over(tmp_path):
+def test_malformed_lines_are_passed_over(tmp_path):
     data = PLAIN.replace(b"b |||", b"no entry\nx ||| y ||| z ||| ||| 1 1 1\nb |||")
     with pytest.raises(DataError, match="table:3: expected at least 3 fields"):
         probabilities(tmp_path, data)

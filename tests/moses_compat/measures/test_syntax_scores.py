@@ -20,7 +20,7 @@ def test_what_is_written_and_what_a_rule_is_given(syntax_folder):
     cosines = SyntaxModel.load(syntax_folder).cosines(SOURCES, TARGETS)
     np.testing.assert_allclose(logs[:-1], cosines - 1, atol=1e-6)
     np.testing.assert_allclose(source.similarities(logs)[:-1], cosines, atol=1e-6)
-    assert source.scored_entries(PIECE, logs).opinion.tolist() == [True] * 20 + [False]
+    assert source.scored_entries(PIECE, logs).scored.tolist() == [True] * 20 + [False]
     assert source.too_long == 0
 
 

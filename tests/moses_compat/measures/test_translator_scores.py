@@ -15,7 +15,7 @@ from phrasetool.errors import DataError, ModelError
 from phrasetool.pipeline import run
 from tests.commands import write
 from tests.table_translators import backward_translator, naive_score, translator
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 
 pytest.importorskip("torch")
 
@@ -28,7 +28,7 @@ def scores_of(path, source, threads=1, size=1 << 21):
     empty = np.zeros((0, 1), np.float32)
     return (
         np.concatenate([empty, *(scores.similarities for scores in result)])[:, 0],
-        np.concatenate([np.zeros(0, np.bool_), *(scores.opinion for scores in result)]),
+        np.concatenate([np.zeros(0, np.bool_), *(scores.scored for scores in result)]),
     )
 
 
@@ -39,7 +39,7 @@ def test_each_entry_has_the_score_of_its_pair(name, way, tmp_path):
     path = write(tmp_path / "t", TABLES[name])
     reading = "density" if way == "density" else "normalised"
     source = NeuralScores(model, reading=reading)
-    logs, opinion = scores_of(path, source)
+    logs, scored = scores_of(path, source)
     own = model.source_vocabulary, model.target_vocabulary
     block = TableParser(*(own[::-1] if way == "backward" else own))(0, np.frombuffer(TABLES[name], np.uint8))[0]
     groups = np.repeat(np.arange(len(block.sources)), np.diff(block.group_offsets))
@@ -47,7 +47,7 @@ def test_each_entry_has_the_score_of_its_pair(name, way, tmp_path):
     pairs = [pair[::-1] for pair in pairs] if way == "backward" else pairs
     assert source.column == ("p(source | target)" if way == "backward" else "p(target | source)")
     assert logs == pytest.approx([naive_score(model, *pair, reading) for pair in pairs], rel=3e-4, nan_ok=True)
-    assert opinion.tolist() == [any(a) and any(b) for a, b in pairs]
+    assert scored.tolist() == [any(a) and any(b) for a, b in pairs]
 
 
 def test_torch_has_its_threads_back(tmp_path):
@@ -59,14 +59,14 @@ def test_torch_has_its_threads_back(tmp_path):
 
 def test_neither_threads_nor_blocks_change_a_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(windowed_scores, "WINDOW", 50)
-    path = write(tmp_path / "t", TABLES["latin-1"] + FAULTY)
+    path = write(tmp_path / "t", TABLES["latin-1"] + MALFORMED)
     source = NeuralScores(translator())
-    expected, opinion = scores_of(path, source)
-    assert np.isnan(expected[~opinion]).any()
+    expected, scored = scores_of(path, source)
+    assert np.isnan(expected[~scored]).any()
     for threads, size in ((1, 1), (2, 64), (2, 1 << 21), (3, 700)):
         again, same = scores_of(path, NeuralScores(translator(), threads=threads), threads, size)
         assert np.array_equal(again, expected, equal_nan=True)
-        assert np.array_equal(same, opinion)
+        assert np.array_equal(same, scored)
 
 
 def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
@@ -101,11 +101,11 @@ def test_finished_windows_are_not_scored_again(tmp_path, monkeypatch):
         scores_of(other, source)
 
 
-def test_long_phrases_are_counted_and_have_no_opinion(tmp_path):
+def test_long_phrases_are_counted_and_have_no_score(tmp_path):
     path = write(tmp_path / "t", b"das ||| the ||| 1\n" + b"haus " * 512 + b"||| house ||| 1\nx ||| the ||| 1\n")
     source = NeuralScores(translator())
-    logs, opinion = scores_of(path, source)
-    assert opinion.tolist() == [True, False, False]
+    logs, scored = scores_of(path, source)
+    assert scored.tolist() == [True, False, False]
     assert np.isnan(logs).tolist() == [False, True, False]
     assert source.too_long == 1
 
@@ -161,12 +161,12 @@ def similarities(path, *models):
     with Input(str(path)) as table:
         reader = EntryReader(table, TableScan(block_bytes=500), NeuralSimilarities(tuple(map(NeuralScores, models))))
         result = [reader(item).scores for item in reader.items()]
-    return np.concatenate([part.similarities for part in result]), np.concatenate([part.opinion for part in result])
+    return np.concatenate([part.similarities for part in result]), np.concatenate([part.scored for part in result])
 
 
 def test_they_are_mean_probabilities_of_words(tmp_path):
     path = write(tmp_path / "t", TABLES["latin-1"])
-    both, opinion = similarities(path, translator(), backward_translator())
+    both, scored = similarities(path, translator(), backward_translator())
     turned, _ = similarities(path, backward_translator(), translator())
     assert np.array_equal(both, turned)
     one, _ = similarities(path, translator())
@@ -175,10 +175,10 @@ def test_they_are_mean_probabilities_of_words(tmp_path):
     for column, model in enumerate((translator(), backward_translator())):
         logs, says = scores_of(path, NeuralScores(model))
         lengths = [len(line[1 - column].split()) + 1 for line in lines]
-        assert (says >= opinion).all()
-        assert both[opinion, column] == pytest.approx(np.exp(logs / lengths)[opinion], rel=1e-5)
-    assert 0 < opinion.sum() < len(opinion)
-    assert not both[~opinion].any()
+        assert (says >= scored).all()
+        assert both[scored, column] == pytest.approx(np.exp(logs / lengths)[scored], rel=1e-5)
+    assert 0 < scored.sum() < len(scored)
+    assert not both[~scored].any()
 
 
 def test_two_models_of_one_direction_are_refused(tmp_path):

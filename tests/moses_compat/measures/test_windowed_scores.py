@@ -44,7 +44,7 @@ class Lengths(WindowedScores):
 
     def parse(self, raw):
         block = TableParser(None, None, raw.scores, fingerprints=True)(raw.first_entry, raw.text, raw.line_offsets)[0]
-        return block.faulty, TextPiece.of(block)
+        return block.malformed, TextPiece.of(block)
 
     def score(self, window):
         self.windows.append(len(window.hashes))
@@ -133,7 +133,7 @@ def test_blocks_are_let_go_of_one_by_one():
     assert seen == [([1], 2), ([2], 1), ([3], 0)]
 
 
-def opinions(first, count):
+def scored(first, count):
     numbers = np.arange(first, first + count)
     return ScoredEntries(-numbers.astype(np.float32), numbers + 1, numbers % 3 > 0)
 
@@ -141,11 +141,11 @@ def opinions(first, count):
 def test_blocks_take_what_windows_gave():
     queue = ScoringQueue()
     for first, count in ((0, 4), (4, 0), (4, 5)):
-        queue.put(opinions(first, count))
+        queue.put(scored(first, count))
     result = queue.take_block(np.array([False, True, False]))
     assert np.isnan(result.logs[1])
     assert result.logs[[0, 2]].tolist() == [0, -1]
-    assert (result.words.tolist(), result.opinion.tolist()) == ([1, 1, 2], [False, False, True])
+    assert (result.words.tolist(), result.scored.tolist()) == ([1, 1, 2], [False, False, True])
     assert queue.size == 7
     rest = queue.take(7)
     assert rest.logs.tolist() == [-i for i in range(2, 9)]
@@ -164,7 +164,7 @@ def piece():
 
 def test_good_entries_are_read_as_text():
     block, result = piece()
-    assert block.faulty.tolist() == [False, True, False]
+    assert block.malformed.tolist() == [False, True, False]
     model = random_syntax_model()
     assert np.array_equal(model.encode(result.sources), model.encode([b"a '", b"a '"]))
     assert [text.split() for text in result.targets] == [[b"b"], [b"c", b"d"]]

@@ -27,7 +27,7 @@ from phrasetool.errors import DataError
 from tests import naive
 from tests.commands import write
 from tests.moses_compat.tables.test_parser import array, texts
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.variants import for_each
 
 GOLDEN, MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
@@ -131,13 +131,13 @@ def test_blocks_are_about_as_large_as_asked():
     assert max(sizes) < 3 * 4096
 
 
-def test_what_becomes_of_faulty_lines():
-    block, faults = TableParser(scores=2)(0, array(FAULTY))
-    good = [i + 1 not in FAULTY_LINES for i in range(9)]
-    assert TableScan("skip").passes("t", block.faulty, faults).tolist() == good
-    assert TableScan("keep").passes("t", block.faulty, faults).all()
+def test_what_becomes_of_malformed_lines():
+    block, faults = TableParser(scores=2)(0, array(MALFORMED))
+    good = [i + 1 not in MALFORMED_LINES for i in range(9)]
+    assert TableScan("skip").passes("t", block.malformed, faults).tolist() == good
+    assert TableScan("keep").passes("t", block.malformed, faults).all()
     with pytest.raises(DataError, match=r"^t:2: a score is not a number$"):
-        TableScan().passes("t", block.faulty, faults)
+        TableScan().passes("t", block.malformed, faults)
     with pytest.raises(ValueError, match="unknown action"):
         TableScan("ignore")
 
@@ -244,7 +244,7 @@ def parsed(raw):
 
 def is_known(block):
     """What is to be known again."""
-    return bool(len(block) and block.ascending and not block.faulty.any() and block.source_lengths.all())
+    return bool(len(block) and block.ascending and not block.malformed.any() and block.source_lengths.all())
 
 
 def raw_of(lines, scores=1):
@@ -272,9 +272,9 @@ def test_a_byte_more_less_or_changed_is_another_hash(line, data):
     assert hashes[0] not in hashes[1:]
 
 
-@for_each("name", [*TABLES, "faulty"])
+@for_each("name", [*TABLES, "malformed"])
 def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
-    data = FAULTY if name == "faulty" else TABLES[name]
+    data = MALFORMED if name == "malformed" else TABLES[name]
     ways = [(size, whole_groups) for size in (1, 300, 1 << 20) for whole_groups in (True, False)]
     for raw in (raw for way in ways for raw in raws_of(tmp_path / "t", data, *way)):
         block = parsed(raw)
@@ -284,7 +284,7 @@ def test_blocks_that_are_known_again_are_those_that_were_read(tmp_path, name):
             assert result.group_offsets.tolist() == block.group_offsets.tolist()
             assert result.source_lengths.tolist() == block.source_lengths.tolist()
             assert result.ascending
-            assert not result.faulty.any()
+            assert not result.malformed.any()
             assert (result.first_entry, result.text.tobytes()) == (raw.first_entry, raw.text.tobytes())
 
 

@@ -12,7 +12,7 @@ from moses_compat.tables.inspect import _RULES, inspect_table, verdicts
 from tests import naive
 from tests.commands import write
 from tests.pairwise import in_turn
-from tests.tables import FAULTY, OTHER_FILES, TABLES
+from tests.tables import MALFORMED, OTHER_FILES, TABLES
 from tests.test_promise import tables_with_oddities
 from tests.variants import for_each
 
@@ -237,7 +237,7 @@ def test_every_table(name, tmp_path, ways):
 
 @settings(max_examples=80)
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]))
-@example(FAULTY, 1)
+@example(MALFORMED, 1)
 def test_random_tables(workspace, table, size):
     summary = inspect(write(workspace / "inspect-in", table), 2, size)
     assert found_oddities(summary) == naive_oddities(table)
@@ -393,7 +393,7 @@ def test_no_table(tmp_path):
 def test_every_name_is_one_that_inspect_gives(tmp_path):
     names = set()
     others = [b"\n" + GOOD, b"1\n" + GOOD, b"[X] ||| a ||| 1\n", TABLES["factored both"].replace(b"|NN|x", b"", 1)]
-    others += [TABLES["factored target"].replace(b"|NN", b"", 1), b"a ||| x ||| 1 ||| 0-0\r\n", FAULTY]
+    others += [TABLES["factored target"].replace(b"|NN", b"", 1), b"a ||| x ||| 1 ||| 0-0\r\n", MALFORMED]
     others += [word + b" ||| x ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n" for word in (b"a|b|c|d|e", b"a|b")]
     others += [b"a ||| x|1|2|3|4 ||| 1\na ||| y ||| 1\nb ||| x ||| 1\n", b"a ||| x [X][X] y ||| 1\n"]
     others += [b"a ||| || [] ||| 1\n", b"a ||| \0 ||| 1\nb ||| x ||| 1\na b ||| x ||| 1\n"]

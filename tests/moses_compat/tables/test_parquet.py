@@ -17,7 +17,7 @@ from moses_compat.tables.rows import COUNTS, RAW, SCORES, SOURCE, TAIL, TARGET, 
 from tests import naive
 from tests.commands import read, run_inside, write
 from tests.pairwise import in_turn
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.test_promise import tables_with_oddities
 from tests.variants import for_each
 
@@ -51,7 +51,7 @@ def test_the_text_comes_back(name, tmp_path, ways):
 
 @settings(max_examples=60)
 @given(tables_with_oddities(), st.sampled_from([1, 100, 1 << 21]))
-@example(FAULTY, 1 << 21)
+@example(MALFORMED, 1 << 21)
 @example(b"no entry\n\nat all", 1)
 def test_random_tables_come_back(workspace, table, size):
     assert there_and_back(write(workspace / "convert-in", table), workspace, 2, size) == table

@@ -7,7 +7,7 @@ from moses_compat.tables.parser import TableParser, count_scores, scan_lines
 from phrasetool.vocabulary import Vocabulary
 from tests import naive
 from tests.moses_compat.lines.test_numbers import BAD_NUMBERS, GOOD_NUMBERS
-from tests.tables import FAULTY, FAULTY_LINES, TABLES
+from tests.tables import MALFORMED, MALFORMED_LINES, TABLES
 from tests.variants import for_each
 
 SOURCE_WORDS = [b"<unk>", b"a", b"b", b"'s", b"|", b"&", b"[", b"\xe4", b"<", b"&lt;"]
@@ -119,7 +119,7 @@ def check_parser(data, expected):
         if line.target is not None:
             assert phrase.tolist() == naive.word_ids(line.target, TARGET_WORDS)
             assert number == naive.fnv(line.pair, 32)
-    assert block.faulty.tolist() == [line.fault != "ok" for line in lines]
+    assert block.malformed.tolist() == [line.fault != "ok" for line in lines]
     assert [fault.entry - 100 for fault in faults] == [i for i, line in enumerate(lines) if line.fault != "ok"]
 
 
@@ -139,8 +139,8 @@ def test_parser_without_vocabularies():
 
 
 def test_fault_messages():
-    _, faults = TableParser(scores=2)(0, array(FAULTY))
-    assert [fault.entry + 1 for fault in faults] == FAULTY_LINES
+    _, faults = TableParser(scores=2)(0, array(MALFORMED))
+    assert [fault.entry + 1 for fault in faults] == MALFORMED_LINES
     assert (faults[:2], faults[-1]) == (list(faults)[:2], list(faults)[-1])
     messages = [fault.message for fault in faults]
     assert "not a number" in messages[0]

@@ -189,7 +189,7 @@ def test_a_table_that_has_lost_lines_when_it_is_read_again(tmp_path, strict):
             list(order.follow((order.look(raw, scan_lines(raw.text)), None) for raw in raws))
 
 
-def test_blanks_make_no_other_source_and_faulty_lines_none(tmp_path, strict):
+def test_blanks_make_no_other_source_and_malformed_lines_none(tmp_path, strict):
     text = f"no bars\n\na  b{ENTRY}a b{ENTRY}b{ENTRY}\n a\tb{ENTRY}"
     with pytest.raises(DataError, match="t:7: the source 'a b' comes back"):
         look_through(write(tmp_path / "t", text.encode()), TableScan())

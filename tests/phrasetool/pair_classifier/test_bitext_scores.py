@@ -154,6 +154,6 @@ def test_encoders_in_folders(tmp_path):
 
 
 def test_another_model_is_no_classifier(model_folder):
-    with pytest.raises(ModelError, match="no classifier of sentence pairs") as caught:
+    with pytest.raises(ModelError, match="not a classifier of sentence pairs") as caught:
         load_pair_model(model_folder)
     assert caught.value.remedy == "train a classifier of sentence pairs"

@@ -11,7 +11,7 @@ from phrasetool.phrase_encoder.scoring import BilingualScorer, has_known_word
 from phrasetool.phrases import Phrases
 from tests import naive
 from tests.conftest import SOURCE_WORDS, TARGET_WORDS, random_parameters
-from tests.tables import FAULTY, TABLES
+from tests.tables import MALFORMED, TABLES
 from tests.variants import for_each
 
 PHRASES = st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30)
@@ -53,24 +53,24 @@ def test_score_of_moses_tables(model, table):
     )
     for i, (key, line) in enumerate(zip(keys, lines, strict=True)):
         source, target = naive.word_ids(key, SOURCE_WORDS), naive.word_ids(line.target, TARGET_WORDS)
-        assert scores.opinion[i] == (any(source) and any(target))
+        assert scores.scored[i] == (any(source) and any(target))
         # Longer phrases may be built along another tree where two merges are equally good up to rounding.
         if max(len(source), len(target)) <= 2:
             np.testing.assert_allclose(scores.similarities[i], naive.similarities(source, target, model), atol=1e-5)
 
 
-def test_faulty_entries_have_no_similarity_and_no_opinion(model):
-    block = parse(model, FAULTY, 2)
+def test_malformed_entries_have_no_similarity_and_no_score(model):
+    block = parse(model, MALFORMED, 2)
     scores = model.scorer().score(block)
-    assert not scores.similarities[block.faulty].any()
-    assert not scores.opinion[block.faulty].any()
-    assert scores.similarities[~block.faulty].all()
+    assert not scores.similarities[block.malformed].any()
+    assert not scores.scored[block.malformed].any()
+    assert scores.similarities[~block.malformed].all()
 
 
 def test_known_words_by_chance_do_not_matter_to_unknown_ones(model):
     block = parse(model, b"xx yy ||| the ||| 1\nxx das ||| the ||| 1\ndas ||| qq ||| 1\ndas |||  ||| 1\n", 1)
     scores = model.scorer().score(block)
-    assert scores.opinion.tolist() == [False, True, False, False]
+    assert scores.scored.tolist() == [False, True, False, False]
     assert scores.similarities[0].any()
     assert scores.similarities[3].tolist() == [0, 0]
 

@@ -51,7 +51,7 @@ def test_a_rising_curve_gives_the_smallest_size_that_holds(entries, share, borde
     result = search(lambda size: -budget * math.sqrt(border * entries / size) if size < entries else 0, sizes, budget)
     holds = [size for size in sizes if size == entries or math.sqrt(border * entries / size) <= 1]
     assert result.answer.entries == min(holds)
-    assert not result.lucky
+    assert not result.by_chance
     assert len(result.trials) <= len(sizes)
     assert len(result.trials) < 20
 
@@ -92,7 +92,7 @@ def test_luck_is_not_believed():
 
     result = search(curve, size_grid(1_000_000, 0), 0.1, spread=1)
     assert result.answer.entries > 600_000
-    assert [trial.entries for trial in result.lucky] == [62_500]
+    assert [trial.entries for trial in result.by_chance] == [62_500]
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.5))

@@ -2,16 +2,16 @@ import numpy as np
 
 from phrasetool.pruning.measures import COUNTS, USES
 from phrasetool.pruning.methods import parse_method
-from tests.phrasetool.pruning.measured_tables import FACTORS, MEASURES, WORTHS
+from tests.phrasetool.pruning.measured_tables import FACTORS, MEASURES, SCORES
 from tests.variants import for_each
 
 
-@for_each("name", sorted(WORTHS))
-def test_worth_and_factor(name):
+@for_each("name", sorted(SCORES))
+def test_scores_and_factor(name):
     method = parse_method(name)
-    worth = method.worth(MEASURES)
-    assert worth.dtype == np.float32
-    np.testing.assert_allclose(worth, WORTHS[name], rtol=1e-6)
+    scores = method.scores(MEASURES)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, SCORES[name], rtol=1e-6)
     factor = method.parts[0].factor(MEASURES)
     assert factor.dtype == np.float32
     np.testing.assert_allclose(factor[:4], FACTORS[name], rtol=1e-5)
@@ -26,6 +26,6 @@ def test_usage_of_a_table_that_was_never_used_or_extracted():
 
 
 def test_random_is_fixed_by_its_seed():
-    first, same, other = (parse_method("random", seed=seed).worth(MEASURES) for seed in (1, 1, 2))
+    first, same, other = (parse_method("random", seed=seed).scores(MEASURES) for seed in (1, 1, 2))
     assert first.tolist() == same.tolist() != other.tolist()
     assert ((first[:4] >= 0) & (first[:4] < 1)).all()

@@ -24,41 +24,41 @@ def scored_groups(draw):
     sizes = draw(st.lists(st.integers(1, 14), max_size=6))
     n = sum(sizes)
     similarities = np.array(draw(st.lists(st.tuples(FEW, FEW), min_size=n, max_size=n)), np.float32).reshape(n, 2)
-    faulty = np.array(draw(st.lists(st.sampled_from([False] * 5 + [True]), min_size=n, max_size=n)), np.bool_)
-    opinion = np.array(draw(st.lists(st.sampled_from([True] * 4 + [False]), min_size=n, max_size=n)), np.bool_)
+    malformed = np.array(draw(st.lists(st.sampled_from([False] * 5 + [True]), min_size=n, max_size=n)), np.bool_)
+    scored = np.array(draw(st.lists(st.sampled_from([True] * 4 + [False]), min_size=n, max_size=n)), np.bool_)
     lengths = draw(st.lists(st.integers(0, 3), min_size=len(sizes), max_size=len(sizes)))
-    return sizes, lengths, similarities, faulty, opinion & ~faulty
+    return sizes, lengths, similarities, malformed, scored & ~malformed
 
 
 SEMANTIC = parse_method("semantic")
 
 
-def by_similarity(similarities, opinion, sizes=None, lengths=None, faulty=None):
+def by_similarity(similarities, scored, sizes=None, lengths=None, malformed=None):
     sizes = [len(similarities)] if sizes is None else sizes
     lengths = [1] * len(sizes) if lengths is None else lengths
-    faulty = np.zeros(len(similarities), np.bool_) if faulty is None else faulty
+    malformed = np.zeros(len(similarities), np.bool_) if malformed is None else malformed
     offsets = np.append(0, np.cumsum(sizes))
     return Ranking.by_similarity(
-        SEMANTIC, measures_of(offsets, lengths, faulty, similarities=similarities, opinion=opinion)
+        SEMANTIC, measures_of(offsets, lengths, malformed, similarities=similarities, scored=scored)
     )
 
 
 @settings(max_examples=200)
 @given(scored_groups(), st.sampled_from([0, 1, 3, 10]), st.sampled_from(["all", "words", "none"]), FEW)
 def test_rule_agrees_with_naive(groups, k, protect, threshold):
-    sizes, lengths, similarities, faulty, opinion = groups
+    sizes, lengths, similarities, malformed, scored = groups
     offsets = np.append(0, np.cumsum(sizes))
     rule = Rule.of(SEMANTIC, KeepBest(k, protect), threshold=Threshold.of(threshold))
-    measures = by_similarity(similarities, opinion, sizes, lengths, faulty).measures
+    measures = by_similarity(similarities, scored, sizes, lengths, malformed).measures
     removed = ~rule.decide(rule.ranking(measures)).keep
     expected = set()
     for group, (first, last) in enumerate(pairwise(offsets)):
-        good = [i for i in range(first, last) if not faulty[i]]
+        good = [i for i in range(first, last) if not malformed[i]]
         ranked = sorted(good, key=lambda i: -(float(similarities[i, 0]) + float(similarities[i, 1])))
         shielded = protect == "all" or (protect == "words" and lengths[group] == 1)
         for i in good:
             below = similarities[i, 0] < threshold and similarities[i, 1] < threshold
-            if opinion[i] and below and not (shielded and i in ranked[:k]):
+            if scored[i] and below and not (shielded and i in ranked[:k]):
                 expected.add(i)
     assert set(np.flatnonzero(removed).tolist()) == expected
 
@@ -83,27 +83,27 @@ def test_ties_are_kept_in_table_order():
 
 
 @given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([-2.0, 0.5, 1.0, 9.0]))
-def test_a_threshold_removes_what_is_worth_less(table, k, protect, threshold):
-    measures, worth = table
-    protected = naive_protection(measures, worth, k, protect)
+def test_a_threshold_removes_entries_with_lower_scores(table, k, protect, threshold):
+    measures, scores = table
+    protected = naive_protection(measures, scores, k, protect)
     ranking = Ranking.of(parse_method("count"), measures)
     decision = decide(ranking, AtThreshold(Threshold.of(threshold)), KeepBest(k, protect))
-    expected = [bool(worth[i] >= threshold or i in protected) for i in range(len(worth))]
+    expected = [bool(scores[i] >= threshold or i in protected) for i in range(len(scores))]
     assert decision.keep.tolist() == expected
     assert (decision.keep == (~decision.fails | decision.protected)).all()
 
 
 @given(tables(), st.integers(0, 3), st.sampled_from(["all", "words", "none"]), st.sampled_from([0.1, 0.3, 0.5, 1.0]))
 def test_a_size_fills_up_with_the_best(table, k, protect, size):
-    measures, worth = table
-    protected = naive_protection(measures, worth, k, protect)
-    allowed = int(size * len(worth) + 1e-9)
+    measures, scores = table
+    protected = naive_protection(measures, scores, k, protect)
+    allowed = int(size * len(scores) + 1e-9)
     ranking = Ranking.of(parse_method("count"), measures)
     if len(protected) > allowed:
         with pytest.raises(TooSmallError, match="are kept at any threshold"):
             decide(ranking, OfSize(size), KeepBest(k, protect))
         return
-    rest = sorted((i for i in range(len(worth)) if i not in protected), key=lambda i: (-worth[i], i))
+    rest = sorted((i for i in range(len(scores)) if i not in protected), key=lambda i: (-scores[i], i))
     expected = protected | set(rest[: allowed - len(protected)])
     decision = decide(ranking, OfSize(size), KeepBest(k, protect))
     assert set(np.flatnonzero(decision.keep).tolist()) == expected
@@ -124,8 +124,8 @@ def scored_tables(draw):
     counts, probabilities = (
         np.array(draw(st.lists(QUARTERS, min_size=count, max_size=count)), np.float32) for _ in range(2)
     )
-    faulty = np.array(draw(st.lists(st.sampled_from([False] * 4 + [True]), min_size=count, max_size=count)), bool)
-    return measures_of(np.append(0, np.cumsum(sizes)), [1] * len(sizes), faulty, probabilities, counts)
+    malformed = np.array(draw(st.lists(st.sampled_from([False] * 4 + [True]), min_size=count, max_size=count)), bool)
+    return measures_of(np.append(0, np.cumsum(sizes)), [1] * len(sizes), malformed, probabilities, counts)
 
 
 def naive_best(values, rest, count):
@@ -148,12 +148,12 @@ def test_alone_a_criterion_would_keep_as_many(measures, k, size, combine):
     rest = np.flatnonzero(~decision.protected).tolist()
     stay = int(decision.keep[rest].sum())
     for column, plain in enumerate((measures[COUNTS], measures[PROBABILITIES])):
-        values = np.where(measures.faulty, np.inf, plain)
+        values = np.where(measures.malformed, np.inf, plain)
         best = naive_best(values, rest, stay)
         last = min((values[i] for i in best), default=np.inf)
         for i in range(len(measures)):
             assert reasons.fails[i, column] != (i in best if i in rest else values[i] >= last)
-            assert reasons.worths[i, column] == values[i]
+            assert reasons.criterion_scores[i, column] == values[i]
 
 
 @given(scored_tables(), st.sampled_from(["intersection", "union"]))
@@ -163,7 +163,7 @@ def test_thresholds_of_their_own_say_it_themselves(measures, combine):
     ranking = rule.ranking(measures)
     decision = rule.decide(ranking)
     reasons = explain(ranking, decision)
-    good = ~measures.faulty
+    good = ~measures.malformed
     assert reasons.fails[:, 0].tolist() == (good & (measures[COUNTS] < 0.5)).tolist()
     assert reasons.fails[:, 1].tolist() == (good & (measures[PROBABILITIES] < np.float32(0.3))).tolist()
     counts = reasons.part(~decision.keep).counts()

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from phrasetool.pruning.measures import (
     COUNTS,
-    OPINION,
     PROBABILITIES,
+    SCORED,
     SIMILARITIES,
     MeasuredTable,
     Measures,
@@ -14,11 +14,11 @@ from phrasetool.pruning.measures import (
 )
 from tests.phrasetool.pruning.measured_tables import MEASURES, cut_into, on_disk, tables
 
-FAULTY = np.zeros(3, np.bool_)
+MALFORMED = np.zeros(3, np.bool_)
 
 
 def measures(**more):
-    return Measures(np.array([0, 3]), np.array([1]), FAULTY, {COUNTS: np.ones(3, np.float32)}, **more)
+    return Measures(np.array([0, 3]), np.array([1]), MALFORMED, {COUNTS: np.ones(3, np.float32)}, **more)
 
 
 def test_what_was_measured_is_there_and_what_was_not_is_named():
@@ -33,13 +33,13 @@ def test_what_was_measured_is_there_and_what_was_not_is_named():
 
 def test_more_columns_leave_the_measures_they_came_to_as_they_were():
     known = measures(alpha=2.5)
-    more = known.with_columns({COUNTS: np.full(3, 7, np.float32), OPINION: FAULTY})
-    assert (more[COUNTS].tolist(), more[OPINION].tolist(), more.alpha) == ([7, 7, 7], [False] * 3, 2.5)
+    more = known.with_columns({COUNTS: np.full(3, 7, np.float32), SCORED: MALFORMED})
+    assert (more[COUNTS].tolist(), more[SCORED].tolist(), more.alpha) == ([7, 7, 7], [False] * 3, 2.5)
     assert known[COUNTS].tolist() == [1, 1, 1]
-    assert OPINION not in known
+    assert SCORED not in known
 
 
-@pytest.mark.parametrize(("measure", "shape"), [(COUNTS, (0,)), (OPINION, (0,)), (SIMILARITIES, (0, 2))])
+@pytest.mark.parametrize(("measure", "shape"), [(COUNTS, (0,)), (SCORED, (0,)), (SIMILARITIES, (0, 2))])
 def test_a_column_of_no_entries(measure, shape):
     assert measure.empty().shape == shape
     assert measure.empty().dtype == measure.dtype
@@ -55,7 +55,7 @@ def test_parts_make_up_the_table(drawn, part, data):
     parts = list(table.parts())
     for found in (whole, *parts):
         rows = slice(found.first, found.first + len(found))
-        np.testing.assert_array_equal(found.faulty, measures.faulty[rows])
+        np.testing.assert_array_equal(found.malformed, measures.malformed[rows])
         np.testing.assert_array_equal(found[COUNTS], measures[COUNTS][rows])
         assert found.total(COUNTS) == measures.total(COUNTS)
     heads = [head + found.first for found in parts for head in found.group_offsets[:-1].tolist()]
@@ -68,8 +68,8 @@ def test_parts_make_up_the_table(drawn, part, data):
 
 
 def test_lines_that_begin_and_end_inside_of_a_source():
-    groups, lengths, faulty = on_disk(MEASURES).lines(1, 4)
-    assert (groups.tolist(), lengths.tolist(), faulty.tolist()) == ([0, 2, 3], [1, 2], [False] * 3)
+    groups, lengths, malformed = on_disk(MEASURES).lines(1, 4)
+    assert (groups.tolist(), lengths.tolist(), malformed.tolist()) == ([0, 2, 3], [1, 2], [False] * 3)
 
 
 def test_sums_are_those_of_numpy():

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from phrasetool.pruning.measures import COUNTS, LOSSES, PROBABILITIES, SIMILARITIES, USES, Measures
 from phrasetool.pruning.methods import COMBINATIONS, NAMES, parse_method
 from phrasetool.pruning.thresholds import Threshold
-from tests.phrasetool.pruning.measured_tables import FACTORS, FAULTY, MEASURES, WORTHS
+from tests.phrasetool.pruning.measured_tables import FACTORS, MALFORMED, MEASURES, SCORES
 from tests.variants import for_each
 
 
@@ -17,17 +17,17 @@ from tests.variants import for_each
 def test_a_product_is_one_of_factors(names):
     method = parse_method(" + ".join(names))
     expected = np.prod([FACTORS[name] for name in names], axis=0)
-    np.testing.assert_allclose(method.worth(MEASURES)[:4], expected, rtol=1e-5)
-    assert method.worth(MEASURES)[4] == FAULTY
+    np.testing.assert_allclose(method.scores(MEASURES)[:4], expected, rtol=1e-5)
+    assert method.scores(MEASURES)[4] == MALFORMED
     assert method.name == f"{'+'.join(names)}(product)"
 
 
 def test_a_rank_is_the_mean_of_ranks():
     names = ("semantic", "count")
-    # The faulty entry has no rank.
-    ranks = [(rankdata(parse_method(name).worth(MEASURES)[:4]) - 1) / 3 for name in names]
-    result = parse_method("+".join(names), "rank").worth(MEASURES)
-    np.testing.assert_allclose(result, [*np.mean(ranks, axis=0), FAULTY], rtol=1e-6)
+    # The malformed entry has no rank.
+    ranks = [(rankdata(parse_method(name).scores(MEASURES)[:4]) - 1) / 3 for name in names]
+    result = parse_method("+".join(names), "rank").scores(MEASURES)
+    np.testing.assert_allclose(result, [*np.mean(ranks, axis=0), MALFORMED], rtol=1e-6)
 
 
 SEVERAL = st.lists(st.sampled_from([name for name in NAMES if name != "random"]), min_size=2, max_size=4, unique=True)
@@ -38,14 +38,14 @@ WEIGHT = st.sampled_from(["0.5", "1", "2", "3.25"])
 def test_the_order_of_names_changes_nothing(names, combine, rng):
     weights = {name: rng.choice(["", "*1", "*2", "*0.3"]) if combine in ("product", "rank") else "" for name in names}
     texts = [name + weights[name] for name in names]
-    one, other = (parse_method("+".join(order), combine).worth(MEASURES) for order in (texts, texts[::-1]))
+    one, other = (parse_method("+".join(order), combine).scores(MEASURES) for order in (texts, texts[::-1]))
     assert one.tolist() == other.tolist()
 
 
 @given(SEVERAL, st.sampled_from(["product", "rank"]), st.sampled_from(["1", "1.0", "01e0"]))
 def test_weights_of_one_are_none(names, combine, one):
     plain, weighted = parse_method("+".join(names), combine), parse_method(f"*{one}+".join(names) + f"*{one}", combine)
-    assert plain.worth(MEASURES).tolist() == weighted.worth(MEASURES).tolist()
+    assert plain.scores(MEASURES).tolist() == weighted.scores(MEASURES).tolist()
     assert plain.name == weighted.name
 
 
@@ -54,24 +54,24 @@ def test_weights_are_exponents_in_a_product_and_weights_in_a_mean_of_ranks(names
     weights = [float(data.draw(WEIGHT)) for _ in names]
     text = "+".join(f"{name}*{weight:g}" for name, weight in zip(names, weights, strict=True))
     expected = np.prod([np.array(FACTORS[name]) ** weight for name, weight in zip(names, weights, strict=True)], axis=0)
-    np.testing.assert_allclose(parse_method(text).worth(MEASURES)[:4], expected, rtol=1e-4)
-    ranks = [(rankdata(WORTHS[name][:4]) - 1) / 3 for name in names]
+    np.testing.assert_allclose(parse_method(text).scores(MEASURES)[:4], expected, rtol=1e-4)
+    ranks = [(rankdata(SCORES[name][:4]) - 1) / 3 for name in names]
     expected = np.average(ranks, axis=0, weights=weights)
-    np.testing.assert_allclose(parse_method(text, "rank").worth(MEASURES)[:4], expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(parse_method(text, "rank").scores(MEASURES)[:4], expected, rtol=1e-5, atol=1e-7)
 
 
 def test_large_powers_stay_finite():
     measures = MEASURES.with_columns({COUNTS: np.array([3e9, 1, 0, 1, 0], np.float32)})
-    worth = parse_method("count*10+probability*10").worth(measures)
-    assert np.isfinite(worth[:4]).all()
-    assert worth[0] > worth[3] > worth[2] == 0
+    scores = parse_method("count*10+probability*10").scores(measures)
+    assert np.isfinite(scores[:4]).all()
+    assert scores[0] > scores[3] > scores[2] == 0
 
 
 @given(SEVERAL)
 def test_what_all_keep_is_part_of_what_any_keeps(names):
     """At one rank, each criterion keeps the entries of at least that rank."""
-    ranks = {name: ((rankdata(WORTHS[name][:4]) - 1) / 3).astype(np.float32) for name in names}
-    both, any_ = (parse_method("+".join(names), combine).worth(MEASURES)[:4] for combine in ("intersection", "union"))
+    ranks = {name: ((rankdata(SCORES[name][:4]) - 1) / 3).astype(np.float32) for name in names}
+    both, any_ = (parse_method("+".join(names), combine).scores(MEASURES)[:4] for combine in ("intersection", "union"))
     for cut in np.float32([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 1]):
         alone = [set(np.flatnonzero(ranks[name] >= cut)) for name in names]
         assert set(np.flatnonzero(both >= cut)) == set.intersection(*alone)
@@ -83,12 +83,12 @@ def test_thresholds_of_their_own(names, data):
     limits = [data.draw(st.sampled_from([-2.0, 0.0, 0.25, 0.3, 1.0, 2.0, 12.0])) for _ in names]
     text = "+".join(f"{name}:{limit:g}" for name, limit in zip(names, limits, strict=True))
     alone = [
-        {i for i in range(4) if np.float32(WORTHS[name][i]) < np.float32(limit)}
+        {i for i in range(4) if np.float32(SCORES[name][i]) < np.float32(limit)}
         for name, limit in zip(names, limits, strict=True)
     ]
     for combine, gone in (("intersection", set.union(*alone)), ("union", set.intersection(*alone))):
         method = parse_method(text, combine)
-        fails = method.fails(method.below(method.worths(MEASURES), MEASURES.alpha))
+        fails = method.fails(method.below(method.criterion_scores(MEASURES), MEASURES.alpha))
         assert set(np.flatnonzero(fails)) == gone
         assert parse_method(method.name.removesuffix(f"({combine})"), combine) == method
 
@@ -112,10 +112,10 @@ def test_what_has_to_be_measured():
     assert parse_method("usage+random").needs == {COUNTS, USES}
     assert parse_method("count").needs == {COUNTS}
     counted = {measure: MEASURES[measure] for measure in (PROBABILITIES, COUNTS)}
-    without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.faulty, counted)
+    without = Measures(MEASURES.group_offsets, MEASURES.source_lengths, MEASURES.malformed, counted)
     for name in ("semantic", "significance", "composition", "usage", "top"):
         with pytest.raises(ValueError, match="measured without its"):
-            parse_method(name).worth(without)
+            parse_method(name).scores(without)
 
 
 @for_each(

@@ -48,21 +48,21 @@ def test_what_is_settled_stays_by_any_ranking(table, protect, k, random):
     groups = measures.group_offsets, measures.source_lengths
     settled = np.repeat(best.keeps_everything(*groups), np.diff(measures.group_offsets))
     keys = np.array([random.random() for _ in settled])
-    assert (best.marks(*groups, measures.faulty, keys) | measures.faulty)[settled].all()
+    assert (best.marks(*groups, measures.malformed, keys) | measures.malformed)[settled].all()
     # And nothing else does: with more good entries than k, the last one may go.
-    good = ~measures.faulty
+    good = ~measures.malformed
     for i in np.flatnonzero(good & ~settled):
         if (group := np.searchsorted(groups[0], i, "right") - 1) >= 0 and good[
             slice(*groups[0][group : group + 2])
         ].all():
             keys[i] = -1
-            assert not best.marks(*groups, measures.faulty, keys)[i]
+            assert not best.marks(*groups, measures.malformed, keys)[i]
             keys[i] = random.random()
 
 
 @given(tables(), st.sampled_from(["all", "words", "none"]), st.integers(0, 30))
 def test_protection_that_there_is_room_for(table, protect, entries):
-    measures, worth = table
-    counts = {k: len(naive_protection(measures, worth, k, protect)) for k in range(1, 11)}
+    measures, scores = table
+    counts = {k: len(naive_protection(measures, scores, k, protect)) for k in range(1, 11)}
     affordable = KeepBestWithinBudget(measures, protect)
     assert affordable.best(entries) == KeepBest(max([1, *(k for k in counts if 5 * counts[k] <= 3 * entries)]), protect)

@@ -43,12 +43,12 @@ def measured(draw):
     sizes = draw(st.lists(st.integers(1, 5), max_size=8))
     count = sum(sizes)
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    faulty = rng.random(count) < draw(st.sampled_from([0, 0.2, 1]))
+    malformed = rng.random(count) < draw(st.sampled_from([0, 0.2, 1]))
     # Of a line that is no entry everything is 0.
-    columns = {name: np.where(faulty, 0, rng.choice(values, count)) for name, values in VALUES.items()}
-    columns["similarities"] = np.where(faulty, 0, rng.choice([-0.5, 0, 0.3, 0.9], (2, count))).T
-    columns["opinion"] = ~faulty & (rng.random(count) < 0.8)
-    return measures_of(np.append(0, np.cumsum(sizes)), rng.integers(1, 4, len(sizes)), faulty, alpha=2.5, **columns)
+    columns = {name: np.where(malformed, 0, rng.choice(values, count)) for name, values in VALUES.items()}
+    columns["similarities"] = np.where(malformed, 0, rng.choice([-0.5, 0, 0.3, 0.9], (2, count))).T
+    columns["scored"] = ~malformed & (rng.random(count) < 0.8)
+    return measures_of(np.append(0, np.cumsum(sizes)), rng.integers(1, 4, len(sizes)), malformed, alpha=2.5, **columns)
 
 
 CUTS = [OfSize(0.4), OfSize(0.9), AtThreshold(Threshold("0.5")), AtThresholdForSize(0.7), Everything()]
@@ -64,8 +64,8 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
     if method.thresholds:
         cut = Rule.of(method, best).cut
     ranked, ranking = RankedTable(method, on_disk(measures, part)), Ranking.of(method, measures)
-    worth = np.concatenate([np.zeros(0, np.float32), *(result.worth for result in ranked.parts())])
-    assert worth.tobytes() == ranking.worth.tobytes()
+    scores = np.concatenate([np.zeros(0, np.float32), *(result.scores for result in ranked.parts())])
+    assert scores.tobytes() == ranking.scores.tobytes()
     try:
         expected = decide(ranking, cut, best)
     except TooSmallError as error:
@@ -82,7 +82,7 @@ def test_disk_and_memory_come_to_one_decision(measures, named, cut, k, protect, 
         np.testing.assert_array_equal(here.fails, there.fails)
         np.testing.assert_array_equal(here.protected, there.protected)
         assert not here.silent.any()
-        assert reasons.part(rows).worths.tobytes() == said.part(rows).worths.tobytes()
+        assert reasons.part(rows).criterion_scores.tobytes() == said.part(rows).criterion_scores.tobytes()
         np.testing.assert_array_equal(reasons.part(rows).fails, said.part(rows).fails)
 
 

@@ -52,23 +52,23 @@ def test_what_would_go_if_nothing_were_protected():
     assert curve.failing.tolist() == [1, 2]
 
 
-WORTHS = st.one_of(
+SCORES = st.one_of(
     st.lists(st.tuples(st.sampled_from([-2.0, -0.0, 0.0, 1.5, np.inf, -np.inf]), st.booleans()), max_size=30),
     st.lists(st.tuples(st.floats(width=32, allow_nan=False), st.booleans()), max_size=30),
 )
 
 
-@given(WORTHS, st.integers(0, 31), st.integers(1, 8), st.sampled_from([np.float32, np.float64]))
+@given(SCORES, st.integers(0, 31), st.integers(1, 8), st.sampled_from([np.float32, np.float64]))
 def test_the_best_unprotected_entries(drawn, count, part, dtype):
-    worth = np.array([value for value, _ in drawn], dtype)
+    scores = np.array([value for value, _ in drawn], dtype)
     protected = np.array([guarded for _, guarded in drawn], np.bool_)
-    parts = [(at, worth[at : at + part], protected[at : at + part]) for at in range(0, len(worth), part)]
+    parts = [(at, scores[at : at + part], protected[at : at + part]) for at in range(0, len(scores), part)]
     limit = SizeLimit.of(lambda: iter(parts), count)
     rest = np.flatnonzero(~protected).tolist()
-    best = sorted(rest, key=lambda i: (-worth[i], i))[:count]
-    last = min((worth[i] for i in best), default=np.inf)
-    expected = [bool(worth[i] < last) if protected[i] else i not in best for i in range(len(worth))]
-    assert limit.fails(worth, protected).tolist() == expected
+    best = sorted(rest, key=lambda i: (-scores[i], i))[:count]
+    last = min((scores[i] for i in best), default=np.inf)
+    expected = [bool(scores[i] < last) if protected[i] else i not in best for i in range(len(scores))]
+    assert limit.fails(scores, protected).tolist() == expected
     assert [mark for at, *pair in parts for mark in limit.fails(*pair, at).tolist()] == expected
 
 

@@ -33,8 +33,8 @@ def is_mutual(target, source, joint):
 def counted(rows, first=0, limit=100):
     counts = np.array([row[:3] for row in rows], np.float64).reshape(-1, 3)
     removed = np.array([row[3] for row in rows], np.bool_)
-    faulty = np.zeros(len(rows), np.bool_)
-    return OccurrenceCounts.of(counts, faulty, removed, lambda row: (f"s{first + row}", "t"), limit)
+    malformed = np.zeros(len(rows), np.bool_)
+    return OccurrenceCounts.of(counts, malformed, removed, lambda row: (f"s{first + row}", "t"), limit)
 
 
 @given(ROWS, st.sampled_from([0, 1, 100]))
@@ -93,10 +93,10 @@ def test_a_report():
 def test_one_entry_without_a_count_is_enough_for_no_report():
     result = counted([(30, 30, 27, True), (2, 2, math.nan, True)])
     assert (result.missing, result.report()) == (1, None)
-    faulty = OccurrenceCounts.of(
+    malformed = OccurrenceCounts.of(
         np.full((1, 3), math.nan), np.ones(1, np.bool_), np.zeros(1, np.bool_), lambda row: ("", "")
     )
-    assert (faulty.missing, faulty.report()["total"], faulty.report()["removed_share"]) == (0, 0, 0.0)
+    assert (malformed.missing, malformed.report()["total"], malformed.report()["removed_share"]) == (0, 0, 0.0)
 
 
 # Three sources of 3, 2 and 1 entries; the counts make entries 1 and 4 mutual.
@@ -159,7 +159,7 @@ def test_statistics_add_up():
     assert report["kept_share"] == 0.75
     assert report["removed"] == {"a": 2, "b": 2}
     assert report["protected_by_best_k"] == 6
-    assert report["without_opinion"] == 4
+    assert report["unscored"] == 4
     assert report["by_source_length"] == {
         "0": {"entries": 2, "kept": 2},
         "1": {"entries": 4, "kept": 2},

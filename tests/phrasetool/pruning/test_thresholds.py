@@ -14,6 +14,8 @@ def test_thresholds_of_significance(text, limit):
     method = parse_method(f"count:2+significance:{text}+semantic:-1", None)
     assert (method.combine, method.names) == ("intersection", ("count", "significance", "semantic"))
     assert method.thresholds[1].value(5.0) == pytest.approx(limit)
-    assert method.below(method.worths(measures), 5.0)[:4, 1].tolist() == [worth < limit for worth in (30, 5, 0, 12)]
+    assert method.below(method.criterion_scores(measures), 5.0)[:4, 1].tolist() == [
+        scores < limit for scores in (30, 5, 0, 12)
+    ]
     # One sentence pair.
     assert parse_method("significance:a-e").thresholds[0].value(0.0) == 0

@@ -56,7 +56,7 @@ def test_every_half_precision_number_is_widened_exactly():
     np.testing.assert_array_equal(result, finite.astype(np.float32))
 
 
-def test_phrases_without_a_vector_have_no_opinion():
+def test_phrases_without_a_vector_have_no_score():
     sources, targets = halves(5, 4, 1, zero=[2]), halves(5, 4, 2, zero=[3])
     reached = nearness(sources, sample_rows(targets)), nearness(targets, sample_rows(sources))
     result, known = pair_similarities(

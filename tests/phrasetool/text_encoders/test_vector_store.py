@@ -262,7 +262,7 @@ def test_dimensions_must_be_one(tmp_path):
     ("damage", "message"),
     [
         (lambda f: (f / "store.json").write_text("{}"), "not of a store of vectors"),
-        (lambda f: (f / "store.json").unlink(), "is no store of vectors"),
+        (lambda f: (f / "store.json").unlink(), "is not a store of vectors"),
         (lambda f: (f / "source.centred").write_bytes(b"short"), "damaged; expected 522 vectors of dimension 6"),
         (lambda f: (f / "source.keys.npy").write_bytes(b"short"), "cannot be read"),
         (lambda f: np.save(f / "source.rows.npy", np.full(522, 10**6)), "damaged"),

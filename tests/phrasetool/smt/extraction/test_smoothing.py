@@ -107,11 +107,11 @@ def test_it_is_the_softmax_of_each_group(sizes, seed):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     values = rng.normal(0, 30, (offsets[-1], 2)).astype(np.float32)
     values[rng.random(values.shape) < 0.2] = np.nan
-    faulty = rng.random(len(values)) < 0.2
-    result = candidate_probabilities(values, offsets, faulty)
+    malformed = rng.random(len(values)) < 0.2
+    result = candidate_probabilities(values, offsets, malformed)
     for first, last in itertools.pairwise(offsets):
         for c in range(2):
-            said = [i for i in range(first, last) if not faulty[i] and not np.isnan(values[i, c])]
+            said = [i for i in range(first, last) if not malformed[i] and not np.isnan(values[i, c])]
             powers = np.exp(values[said, c].astype(np.float64))
             assert result[said, c] == pytest.approx(powers / powers.sum())
             assert all(result[i, c] == 1 for i in range(first, last) if i not in said)
