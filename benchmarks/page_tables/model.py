@@ -6,6 +6,8 @@ import math
 import statistics
 from functools import partial
 
+from reconstruction import COMPARED
+
 from page_tables.kept_results import difference, find, markdown
 
 LOSS_PAIRS = {"multi30k-de-en": "Multi30k German-English", "tatoeba-zh-en": "Tatoeba Chinese-English"}
@@ -237,12 +239,6 @@ _TEXTS = {
     "": "reconstruction", ", paragraphs": "reconstruction-paragraphs", ", Chinese": "reconstruction-chinese",
     ", paper's dimensions": "reconstruction-paper", ", Chinese paragraphs": "reconstruction-chinese-paragraphs",
 }  # fmt: skip
-# How the name of a value begins -> the better and the worse architecture.
-_COMPARED = {
-    "gate above the LSTM": ("mean-max", "lstm"), "gated LSTMs above the LSTM": ("lstm-mean-max", "lstm"),
-    "gated LSTMs above attention": ("lstm-mean-max", "mean-max"),
-    "both poolings above the maximum": ("mean-max", "max"), "both poolings above the mean": ("mean-max", "mean"),
-}  # fmt: skip
 TABLES = {
     "losses": losses, "loss times": loss_times, "encoder accuracy": encoder_accuracy, "held-out": held_out,
     "autoencoders": autoencoders, "autoencoders, paragraphs": lambda: autoencoders("reconstruction-paragraphs"),
@@ -262,6 +258,6 @@ VALUES = {
     **{
         f"{title}{texts}": partial(_above, worse, results, better)
         for texts, results in _TEXTS.items()
-        for title, (better, worse) in _COMPARED.items()
+        for title, (better, worse) in COMPARED.items()
     },
 }  # fmt: skip
